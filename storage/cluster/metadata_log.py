@@ -206,21 +206,22 @@ def _apply(image: ClusterImage, batch: Batch, from_offset: int | None) -> str | 
 SETTING_RECORDS: Final = ("ConfigRecord", "TopicRecord", "RemoveTopicRecord")
 """The types of the records that say which settings a topic or a broker has."""
 
-_FIRST_OF_4: Final = 22  # 4.0-IV0, which no broker of 3.9 knows
+_RELEASES: Final = ((32, (4, 4)), (22, (4, 0)))
+"""The levels 4.4-IV1 and 4.0-IV0, which no broker of an earlier release knows; 4.3 knows 4.4-IV0 for tests."""
 
 
 class ToldSettings(NamedTuple):
     """The settings of a topic and of a broker, by their keys.
 
     `topic_id` is None if the cluster has no topic of that name. The cluster's settings of this broker override its
-    settings of all brokers. `release` is the broker's major version, 3 for every one before 4.
+    settings of all brokers. `release` is the broker's, as `Sources` has it.
     """
 
     topic_id: UUID | None
     topic: Mapping[str, RecordedSetting]
     broker: Mapping[str, RecordedSetting]
     snapshot: str
-    release: int
+    release: tuple[int, int]
 
     def origin(self, setting: RecordedSetting) -> str:
         """Return the place of the setting, as `config` prints it."""
@@ -241,10 +242,10 @@ def told_settings(image: ClusterImage, topic: str, node_id: int | None) -> ToldS
     )
 
 
-def _release(image: ClusterImage, node_id: int | None) -> int:
+def _release(image: ClusterImage, node_id: int | None) -> tuple[int, int]:
     """Return the release by the broker's registration, or by what the cluster as a whole has agreed on."""
     registration = None if node_id is None else image.brokers.get(node_id)
     features = () if registration is None else registration.get("features", ())
     supported = [each["maxSupportedVersion"] for each in features if each["name"] == metadata.VERSION_FEATURE]
     level = max(supported, default=image.features.get(metadata.VERSION_FEATURE, 0))
-    return 4 if level >= _FIRST_OF_4 else 3
+    return next((release for least, release in _RELEASES if level >= least), (3, 9))

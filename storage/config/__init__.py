@@ -1,8 +1,8 @@
 """The settings of topics and stores: their values, their defaults, and the source of each value.
 
 The rest of storage reads `TopicConfig` and `StoreConfig`, which `resolve` makes of texts as settings files have them.
-Every name, default and range is that of Kafka 3.9; each setting notes what Kafka 4 changed. This room reads no files:
-`storage.properties` makes mappings of brokers' settings files.
+Every name, default and range is that of Kafka 3.9; each setting notes what Kafka 4 changed, or that it is new there.
+This room reads no files: `storage.properties` makes mappings of brokers' settings files.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ class BrokerKey(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[T]):
-    """A setting as Kafka 3.9 has it.
+    """A setting as Kafka 3.9 has it, or the first release that has it.
 
     `broker_keys` are in order of precedence. `attribute` is the name under which `TopicConfig` or `StoreConfig` has
-    the value, and `since_4` says what Kafka 4 does otherwise, empty if nothing.
+    the value, and `since_4` says what Kafka 4 does otherwise, after the release that began to; empty if nothing.
     """
 
     key: str

@@ -18,6 +18,15 @@ GONE_IN_4: Final = frozenset(
     {"message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms"}
 )
 """Topic settings that brokers of Kafka 4 do not have."""
+NEW_IN_4_4: Final = frozenset(
+    {
+        "errors.deadletterqueue.group.enable",
+        "max.decompressed.message.bytes",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
+    }
+)
+"""Topic settings that brokers before Kafka 4.4 do not have."""
 DEFAULTS_4: Final[Mapping[str, int]] = MappingProxyType({"message.timestamp.after.max.ms": 60 * 60 * 1000})
 """Defaults of topic settings that are others in Kafka 4 than in 3.9."""
 
@@ -31,8 +40,8 @@ class Sources:
     `topic` and `broker` say it for keys of the topic and of the broker: the comment that `config` prints. A key that
     they lack is from the topic's settings file or from server.properties. `topic_unknown` says why the topic may have
     settings besides those given, and `broker_unknown` why its broker may; both are empty where all of them are given.
-    `refused` says of settings that the topic has why their values are not known here. `release` is the broker's major
-    version.
+    `refused` says of settings that the topic has why their values are not known here. `release` is the broker's: 3.9
+    for every one before 4.0, 4.0 for those before 4.4, and 4.4 since.
     """
 
     topic: Mapping[str, str] = field(default_factory=lambda: _NONE)
@@ -40,7 +49,7 @@ class Sources:
     topic_unknown: str = ""
     broker_unknown: str = ""
     refused: Mapping[str, str] = field(default_factory=lambda: _NONE)
-    release: int = 3
+    release: tuple[int, int] = (3, 9)
 
     def unknown(self, key: str, *, is_given_first: bool, has_broker_keys: bool) -> str:
         """Return why the value of a setting that the topic does not state is unknown; empty if it is known.

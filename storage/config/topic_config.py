@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from storage.config.sources import BROKER, DEFAULT, DEFAULTS_4, GONE_IN_4, TOPIC, UNKNOWN, Sources
+from storage.config.sources import BROKER, DEFAULT, DEFAULTS_4, GONE_IN_4, NEW_IN_4_4, TOPIC, UNKNOWN, Sources
 from storage.config.topic_settings import TOPIC_SETTINGS, topic_setting
 from storage.errors import ConfigError
 from storage.record.compression import Codec
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from storage.record.layout import TimestampType
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_KEYS: Final[frozenset[str]] = frozenset()
 _ALL_GIVEN: Final = Sources()
-_RELEASE_4: Final = 4
+_RELEASE_4: Final = (4, 0)
+_RELEASE_4_4: Final = (4, 4)
 _AS_RETENTION: Final = -2
 _UNLIMITED: Final = -1
 _TIMESTAMP_LIMIT_KEYS: Final = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
@@ -30,7 +32,7 @@ class TopicConfig:
     """The settings of a topic, each allowed and all of them together; `TOPIC_SETTINGS` says what they mean.
 
     Made by `resolve`. `origins` says of the settings that were given where that was. `unknown` says of others why they
-    may have been given as well; they have their defaults here. `release` is the broker's major version.
+    may have been given as well; they have their defaults here. `release` is the broker's, as `Sources` has it.
     """
 
     cleanup_policy: frozenset[str]
@@ -39,6 +41,7 @@ class TopicConfig:
     compression: Codec | None  # None keeps the codec that a batch arrives with
     compression_zstd_level: int
     delete_retention_ms: int
+    errors_deadletterqueue_group_enable: bool
     file_delete_delay_ms: int
     flush_messages: int
     flush_ms: int
@@ -48,6 +51,7 @@ class TopicConfig:
     local_retention_bytes: int
     local_retention_ms: int
     max_compaction_lag_ms: int
+    max_decompressed_message_bytes: int
     max_message_bytes: int
     message_downconversion_enable: bool
     message_format_version: str
@@ -59,6 +63,8 @@ class TopicConfig:
     min_compaction_lag_ms: int
     min_insync_replicas: int
     preallocate: bool
+    remote_copy_lag_bytes: int
+    remote_copy_lag_ms: int
     remote_log_copy_disable: bool
     remote_log_delete_on_disable: bool
     remote_storage_enable: bool
@@ -71,7 +77,7 @@ class TopicConfig:
     unclean_leader_election_enable: bool
     origins: Mapping[str, str] = field(compare=False, repr=False)
     unknown: Mapping[str, str] = field(compare=False, repr=False)
-    release: int = field(compare=False, repr=False)
+    release: tuple[int, int] = field(compare=False, repr=False)
 
     @classmethod
     def resolve(
@@ -112,8 +118,11 @@ class TopicConfig:
 
     @property
     def keys(self) -> Sequence[str]:
-        """The settings that topics have on the broker, ascending."""
-        return sorted(key for key in TOPIC_SETTINGS if self.release < _RELEASE_4 or key not in GONE_IN_4)
+        """The settings that topics have on the broker, ascending; those that kafkafs was told are always among them."""
+        absent = (GONE_IN_4 if self.release >= _RELEASE_4 else _NO_KEYS) | (
+            NEW_IN_4_4 if self.release < _RELEASE_4_4 else _NO_KEYS
+        )
+        return sorted(key for key in TOPIC_SETTINGS if key not in absent or self.origins.get(key) == TOPIC)
 
     def origin(self, key: str) -> str:
         """Return the source of the setting's value, or the reason why the value is unknown."""
@@ -189,6 +198,7 @@ class TopicConfig:
         for local_key, key in (("local.retention.bytes", "retention.bytes"), ("local.retention.ms", "retention.ms")):
             local: int = getattr(self, TOPIC_SETTINGS[local_key].attribute)
             total: int = getattr(self, TOPIC_SETTINGS[key].attribute)
+            self._check_copy_lag(local_key, total if local == _AS_RETENTION else local)
             if local == _AS_RETENTION:
                 continue
             if total > _UNLIMITED and not _UNLIMITED < local <= total:
@@ -201,6 +211,14 @@ class TopicConfig:
                     f"{local_key}={local} is refused: with remote.log.copy.disable it must be {key}, which is {total}, "
                     f"or {_AS_RETENTION} for the same as that"
                 )
+
+    def _check_copy_lag(self, local_key: str, kept: int) -> None:
+        lag_key = local_key.replace("local.retention", "remote.copy.lag")
+        lag: int = getattr(self, TOPIC_SETTINGS[lag_key].attribute)
+        if kept > _UNLIMITED and lag > kept:
+            raise ConfigError(
+                f"{lag_key}={lag} is refused: it must be at most what is kept locally, which is {kept} by {local_key}"
+            )
 
 
 def _unknown(topic: Mapping[str, str], broker: Mapping[str, str], sources: Sources) -> dict[str, str]:

@@ -22,6 +22,7 @@ _DAY_MS: Final = 24 * _HOUR_MS
 
 _BYTES: Final = Integer(0, INT_MAX)
 _MS: Final = Integer(0)
+_DECOMPRESSED_MAX: Final = 2**31 - 9  # the JVM's longest array
 _GZIP_LEVELS: Final = level_range(Codec.GZIP)
 _LZ4_LEVELS: Final = level_range(Codec.LZ4)
 _ZSTD_LEVELS: Final = level_range(Codec.ZSTD)
@@ -69,6 +70,13 @@ _SETTINGS: Final[tuple[Setting[Any], ...]] = (
         _DAY_MS,
         "how long compaction keeps tombstones and transaction markers after a first pass over them",
         (BrokerKey("log.cleaner.delete.retention.ms"),),
+    ),
+    Setting(
+        "errors.deadletterqueue.group.enable",
+        Boolean(),
+        False,
+        "whether share groups may write records here that they could not deliver; without meaning in a store",
+        since_4="4.4: new",
     ),
     Setting(
         "file.delete.delay.ms",
@@ -130,6 +138,14 @@ _SETTINGS: Final[tuple[Setting[Any], ...]] = (
         LONG_MAX,
         "how long a record may stay uncompacted",
         (BrokerKey("log.cleaner.max.compaction.lag.ms"),),
+    ),
+    Setting(
+        "max.decompressed.message.bytes",
+        Integer(1, _DECOMPRESSED_MAX),
+        _DECOMPRESSED_MAX,
+        "the largest record, decompressed, that a broker takes or compacts; without meaning in a store",
+        (BrokerKey("max.decompressed.message.bytes"),),
+        since_4="4.4: new",
     ),
     Setting(
         "max.message.bytes",
@@ -211,6 +227,22 @@ _SETTINGS: Final[tuple[Setting[Any], ...]] = (
         False,
         "whether a new segment's file gets its full size at once",
         (BrokerKey("log.preallocate"),),
+    ),
+    Setting(
+        "remote.copy.lag.bytes",
+        Integer(-1),
+        -1,
+        "how much newer log lets a closed segment be copied to remote storage; -1 means `local.retention.bytes`",
+        (BrokerKey("log.remote.copy.lag.bytes"),),
+        since_4="4.4: new",
+    ),
+    Setting(
+        "remote.copy.lag.ms",
+        Integer(-1),
+        0,
+        "how old a closed segment is when it may be copied to remote storage; -1 means `local.retention.ms`",
+        (BrokerKey("log.remote.copy.lag.ms"),),
+        since_4="4.4: new",
     ),
     Setting("remote.log.copy.disable", Boolean(), False, "whether a log in remote storage is no longer copied there"),
     Setting(

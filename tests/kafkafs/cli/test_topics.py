@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkafs.cli import main
-from storage.config import TOPIC_SETTINGS
+from storage.config import TopicConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +102,7 @@ def test_a_topic_whose_id_cannot_be_read_is_listed(store: Path) -> None:
 
 def test_config(store: Path) -> None:
     lines = done("config", store, "orders").splitlines()
-    assert len(lines) == len(TOPIC_SETTINGS)
+    assert len(lines) == len(TopicConfig.resolve().keys)
     assert "retention.ms=3600000  # topic" in lines
     assert "segment.ms=604800000  # default" in lines
     assert done("config", store, "orders", "retention.ms=default", "segment.ms=7") == ""

@@ -1,5 +1,5 @@
 """The tables of settings against those of a real Kafka 3.9.2, printed by its own LogConfig, KafkaConfig and
-ServerTopicConfigSynonyms, and against what its 4.3.1 prints otherwise.
+ServerTopicConfigSynonyms, and against what its 4.3.1 and 4.4.0 print otherwise.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, BrokerKey, Setting, StoreConfig, TopicConfig
+from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, BrokerKey, Setting, Sources, StoreConfig, TopicConfig
 from storage.config.kinds import INT_MAX, LONG_MAX, LONG_MIN, Boolean, Choice, Directories, Integer, NameSet, Real
 from storage.errors import ConfigError
 
@@ -51,6 +51,14 @@ segment.index.bytes|INT|10485760|[4,...]|log.index.size.max.bytes
 segment.jitter.ms|LONG|0|[0,...]|log.roll.jitter.ms log.roll.jitter.hours*3600000
 segment.ms|LONG|604800000|[1,...]|log.roll.ms log.roll.hours*3600000
 unclean.leader.election.enable|BOOLEAN|false||unclean.leader.election.enable
+"""
+
+# The same of what is new in 4.4.0.
+NEW_TOPIC_TABLE = """
+errors.deadletterqueue.group.enable|BOOLEAN|false||
+max.decompressed.message.bytes|INT|2147483639|[1,...,2147483639]|max.decompressed.message.bytes
+remote.copy.lag.bytes|LONG|-1|[-1,...]|log.remote.copy.lag.bytes
+remote.copy.lag.ms|LONG|0|[-1,...]|log.remote.copy.lag.ms
 """
 
 # key|type|default|validator of the broker's own settings, and of all that stand in for a topic's.
@@ -112,6 +120,12 @@ replica.high.watermark.checkpoint.interval.ms|LONG|5000|
 unclean.leader.election.enable|BOOLEAN|false|
 """
 
+NEW_BROKER_TABLE = """
+log.remote.copy.lag.bytes|LONG|-1|[-1,...]
+log.remote.copy.lag.ms|LONG|0|[-1,...]
+max.decompressed.message.bytes|INT|2147483639|[1,...,2147483639]
+"""
+
 # Where a broker's definition says less than the broker enforces, or than makes sense, ours says it at once.
 NARROWED = {
     "log.cleaner.dedupe.buffer.size": "LONG|134217728|[0,...]",  # it must be above 1 MiB for each thread
@@ -135,13 +149,17 @@ FORMAT_VERSIONS = """
 3.9-IV0 4.0-IV0 4.0-IV1
 """
 
-# What Kafka 4.3.1 has otherwise.
+# What Kafka 4.4.0 has otherwise.
 CHANGED = {
+    "errors.deadletterqueue.group.enable": "4.4: new",
+    "max.decompressed.message.bytes": "4.4: new",
     "message.downconversion.enable": "4.0: gone",
     "message.format.version": "4.0: gone",
     "message.timestamp.after.max.ms": "4.0: the default is 3600000",
     "message.timestamp.difference.max.ms": "4.0: gone",
     "num.recovery.threads.per.data.dir": "4.0: the default is 2",
+    "remote.copy.lag.bytes": "4.4: new",
+    "remote.copy.lag.ms": "4.4: new",
     "segment.bytes": "4.0: at least 1048576",
 }
 
@@ -177,10 +195,10 @@ def synonym(source: BrokerKey[Any]) -> str:
 
 
 def rows(table: str) -> list[list[str]]:
-    return [line.split("|") for line in table.strip().split("\n")]
+    return [line.split("|") for line in table.split("\n") if line]
 
 
-@pytest.mark.parametrize("row", rows(TOPIC_TABLE), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", rows(TOPIC_TABLE + NEW_TOPIC_TABLE), ids=lambda row: row[0])
 def test_topic_settings_are_those_of_kafka(row: list[str]) -> None:
     key, of_type, default, validator, synonyms = row
     setting = TOPIC_SETTINGS[key]
@@ -191,7 +209,12 @@ def test_topic_settings_are_those_of_kafka(row: list[str]) -> None:
 
 
 def test_there_are_no_other_topic_settings() -> None:
-    assert list(TOPIC_SETTINGS) == [key for key, *_ in rows(TOPIC_TABLE)]
+    old, new = ({key for key, *_ in rows(table)} for table in (TOPIC_TABLE, NEW_TOPIC_TABLE))
+    assert list(TOPIC_SETTINGS) == sorted(old | new)
+    assert TopicConfig.resolve().keys == sorted(old)
+    changed = old - {key for key, change in CHANGED.items() if change == "4.0: gone"}
+    assert TopicConfig.resolve(sources=Sources(release=(4, 0))).keys == sorted(changed)
+    assert TopicConfig.resolve(sources=Sources(release=(4, 4))).keys == sorted(changed | new)
 
 
 def broker_keys() -> dict[str, tuple[Setting[Any], BrokerKey[Any]]]:
@@ -199,7 +222,7 @@ def broker_keys() -> dict[str, tuple[Setting[Any], BrokerKey[Any]]]:
     return {source.key: (setting, source) for setting in topics_first for source in setting.broker_keys}
 
 
-@pytest.mark.parametrize("row", rows(BROKER_TABLE), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", rows(BROKER_TABLE + NEW_BROKER_TABLE), ids=lambda row: row[0])
 def test_broker_settings_are_those_of_kafka(row: list[str]) -> None:
     key, of_type, default, validator = row
     if key in NARROWED:
@@ -213,7 +236,7 @@ def test_broker_settings_are_those_of_kafka(row: list[str]) -> None:
 
 
 def test_there_are_no_other_broker_settings() -> None:
-    assert sorted(broker_keys()) == [key for key, *_ in rows(BROKER_TABLE)]
+    assert sorted(broker_keys()) == sorted(key for key, *_ in rows(BROKER_TABLE + NEW_BROKER_TABLE))
 
 
 def test_what_kafka_4_changed_is_noted() -> None:

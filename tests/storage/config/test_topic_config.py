@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, StoreConfig, TopicConfig, check_topic_setting
+from storage.config import BROKER_SETTINGS, TOPIC_SETTINGS, Sources, StoreConfig, TopicConfig, check_topic_setting
 from storage.errors import ConfigError
 from storage.record import Codec, TimestampType
 
@@ -132,6 +132,41 @@ def test_values_have_types_of_their_own() -> None:
     assert (config.compact, config.delete, config.preallocate) == (True, False, True)
 
 
+def test_a_setting_that_is_told_is_listed_even_if_the_broker_has_none_like_it() -> None:
+    config = TopicConfig.resolve({"max.decompressed.message.bytes": "9"})
+    assert "max.decompressed.message.bytes=9  # topic" in config.lines()
+
+
+def test_a_setting_that_the_cluster_kept_is_listed_only_if_the_broker_has_it() -> None:
+    sources = Sources(topic={"message.format.version": "metadata log, offset 4"}, release=(4, 0))
+    assert "message.format.version" not in TopicConfig.resolve({"message.format.version": "2.0"}, sources=sources).keys
+
+
+@pytest.mark.parametrize(
+    ("settings", "agree"),
+    [
+        ({"remote.copy.lag.ms": "7", "retention.ms": "7"}, True),
+        ({"remote.copy.lag.ms": "7", "retention.ms": "-1"}, True),
+        ({"remote.copy.lag.ms": "8", "retention.ms": "9", "local.retention.ms": "8"}, True),
+        ({"remote.copy.lag.bytes": "7"}, True),
+        ({"remote.copy.lag.bytes": "-1", "local.retention.bytes": "0"}, True),
+        ({"remote.copy.lag.bytes": "8", "retention.bytes": "7"}, False),
+        ({"remote.copy.lag.ms": "9", "retention.ms": "9", "local.retention.ms": "8"}, False),
+        ({"remote.copy.lag.ms": "1", "local.retention.ms": "0"}, False),
+    ],
+)
+def test_a_segment_is_copied_before_it_is_deleted_locally(settings: dict[str, str], agree: bool) -> None:
+    """As 4.4's LogConfig refuses them for a topic in remote storage."""
+    TopicConfig.resolve(settings)
+    if agree:
+        TopicConfig.resolve(settings | {"remote.storage.enable": "true"})
+    else:
+        with pytest.raises(
+            ConfigError, match=r"^remote\.copy\.lag.* is refused: it must be at most what is kept locally"
+        ):
+            TopicConfig.resolve(settings | {"remote.storage.enable": "true"})
+
+
 def test_texts_follow_the_values() -> None:
     config = replace(TopicConfig.resolve({"segment.jitter.ms": "5"}), segment_jitter_ms=0)
     assert config.value("segment.jitter.ms") == "0"
@@ -210,6 +245,14 @@ REFUSED = [
         (
             "local.retention.bytes=6 is refused: "
             "it must be from 0 to retention.bytes, which is 5, or -2 for the same as that"
+        ),
+    ),
+    (
+        {"remote.storage.enable": "true", "retention.bytes": "5", "remote.copy.lag.bytes": "6"},
+        {},
+        (
+            "remote.copy.lag.bytes=6 is refused: "
+            "it must be at most what is kept locally, which is 5 by local.retention.bytes"
         ),
     ),
     (

@@ -124,7 +124,15 @@ def test_what_a_newer_broker_has_besides_does_no_harm(broker: BrokerDir) -> None
     assert line(store, "segment.bytes").startswith("segment.bytes=unknown  # unknown: the metadata log gives the topic")
 
 
-@pytest.mark.parametrize(("level", "after", "count"), [(21, "9223372036854775807", 36), (25, "3600000", 33)])
+@pytest.mark.parametrize(
+    ("level", "after", "count"),
+    [
+        (21, "9223372036854775807", 36),
+        (25, "3600000", 33),
+        (31, "3600000", 33),
+        (33, "3600000", 37),
+    ],
+)
 def test_defaults_are_those_of_the_broker_s_release(broker: BrokerDir, level: int, after: str, count: int) -> None:
     broker.tell(registration(metadata_version=level))
     store = opened(broker, told=SERVER_PROPERTIES)
