@@ -193,7 +193,8 @@ def dump(
     (.checkpoint), or a checkpoint of offsets or leader epochs; `-` is a log on standard input. Options that choose
     records are for logs. A time is epoch milliseconds, ISO 8601 (UTC without a zone), `now`, or `-15m` (s m h d w).
 
-    A decoder reads the logs of an internal topic. If it cannot read a record, the record's line says so.
+    A decoder reads the logs of an internal topic. If it cannot read a record, the record's line says so. `--as 4`
+    prints what 4.4's tool does; the tools of 4 before that print the number of a transactionStatus, not its name.
 
     Indexes are compared with the log beside them. Differences, and jumps of a log's offsets, are reported on standard
     error. Damage in a file is a line, after which the dump goes on if it can.

@@ -25,6 +25,7 @@ _BLOBS: Final = {
     "subscription": consumer_protocol.decode_subscription,
     "assignment": consumer_protocol.decode_assignment,
 }
+_STATUS: Final = "transactionStatus"
 _STATES: Final = frozenset(TransactionState)
 _TABLE_SIZE: Final = 16  # that Scala's hash sets begin with; at three quarters they grow to twice their size
 
@@ -74,7 +75,7 @@ class CoordinatorDecoder:
         told = f' key: {{"type":"{read.type}","data":{jackson(read.key.stated(self._release))}}} payload: '
         if read.value is None:
             return f"{told}<DELETE>"
-        data = jackson(_stated(read.value, self._release))
+        data = jackson(_named(_stated(read.value, self._release)))
         return f'{told}{{"version":"{read.value.version}","data":{data}}}'
 
     def members(self, record: Record) -> str:
@@ -104,7 +105,7 @@ def offsets_decoder(release: Release, newer: RecordDecoder | None = None) -> Coo
 
 
 def transactions_decoder() -> CoordinatorDecoder:
-    """Return the decoder of `__transaction_state` that the tool has since 4.0."""
+    """Return the decoder of `__transaction_state` that the tool has since 4.0, with 4.4's names of states."""
     return CoordinatorDecoder(transactions, "4")
 
 
@@ -129,6 +130,14 @@ def _stated(message: Message, release: Release = "4") -> dict[str, Any]:
     if message.name == "GroupMetadataValue" and fields["protocolType"] == consumer_protocol.PROTOCOL_TYPE:
         fields["members"] = [_with_blobs(member) for member in fields["members"]]
     return fields
+
+
+def _named(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return a transaction's fields with the name of its state, as the tool has it since 4.4; others as they are."""
+    status = fields.get(_STATUS)
+    if status is None:
+        return fields
+    return fields | {_STATUS: TransactionState(status).text if status in _STATES else str(status)}
 
 
 def _with_blobs(member: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +168,7 @@ class TransactionDecoder:
         if isinstance(read.value, Raw):
             return f"{failed}{_sentence(read.value.reason)}"
         fields = read.value.fields
-        status = fields["transactionStatus"]
+        status = fields[_STATUS]
         if status not in _STATES:
             return f"{failed}{status} is no status of a transaction."
         partitions = fields["transactionPartitions"]

@@ -131,6 +131,15 @@ def test_partitions_of_a_transaction_have_the_real_tools_order() -> None:
     )
 
 
+@pytest.mark.parametrize(("status", "text"), [(0, "Empty"), (2, "PrepareCommit"), (6, "Dead"), (99, "99"), (-1, "-1")])
+def test_the_state_of_a_transaction_is_named_as_by_4_4(status: int, text: str) -> None:
+    assert shown(InternalTopic.TRANSACTIONS, TRANSACTION_KEY, transaction_value(status, None), "4") == (
+        ' key: {"type":"0","data":{"transactionalId":"tx"}} payload: {"version":"0","data":{"producerId":2,'
+        f'"producerEpoch":0,"transactionTimeoutMs":60,"transactionStatus":"{text}","transactionPartitions":null,'
+        '"transactionLastUpdateTimestampMs":4,"transactionStartTimestampMs":0}}'
+    )
+
+
 def test_an_empty_transaction_has_no_partitions() -> None:
     text = shown(InternalTopic.TRANSACTIONS, TRANSACTION_KEY, transaction_value(0, None))
     assert "state=Empty,partitions=[]," in text
