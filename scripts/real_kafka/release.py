@@ -28,8 +28,6 @@ OLD = {
     "2.8": KAFKA,
 }
 """Their brokers need ZooKeeper, and leave on disk what later ones do not."""
-NOT_YET = {"4": [4, 4]}
-"""The first version of a series that is not taken yet: what it writes into internal topics is not known."""
 SERIES = CURRENT | OLD
 """With what the versions of each begin, and the broker's artifact, which is built for one version of Scala."""
 TOOL = re.compile(r"(?P<path>(?:org/apache/)?kafka/(?:admin|tools)/(?:[a-z]+/)*(?P<name>\w+))\.class")
@@ -94,13 +92,8 @@ def obtain(series: str, cache: Path) -> Release:
 
 
 def _cached(series: str, cache: Path) -> Release | None:
-    known = [folder for folder in cache.glob(f"{series}.*") if _is_taken(series, folder.name)]
-    newest = max(known, key=lambda folder: numbers(folder.name), default=None)
+    newest = max(cache.glob(f"{series}.*"), key=lambda folder: numbers(folder.name), default=None)
     return Release(newest) if newest else None
-
-
-def _is_taken(series: str, version: str) -> bool:
-    return version.startswith(f"{series}.") and (series not in NOT_YET or numbers(version) < NOT_YET[series])
 
 
 def _fetch(series: str, cache: Path, work: Path) -> Release:
@@ -111,7 +104,7 @@ def _fetch(series: str, cache: Path, work: Path) -> Release:
         _copy(maven, broker, version, work / version / "jars")
 
     broker = SERIES[series]
-    version = maven.newest_whole(broker, lambda listed: _is_taken(series, listed), take)
+    version = maven.newest_whole(broker, lambda listed: listed.startswith(f"{series}."), take)
     return Release((work / version).rename(cache / version))
 
 

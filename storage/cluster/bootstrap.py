@@ -1,8 +1,9 @@
 """`bootstrap.checkpoint`: the records with which a KRaft cluster begins whose metadata log is empty.
 
 A controller that becomes the leader of an empty log writes these records into it. `kafka-storage format` makes the file
-with feature levels and users; nothing keeps it from having topics, partitions and settings as well. It is laid out as
-a snapshot of the metadata log: header, records, footer.
+with feature levels and users; nothing keeps it from having topics, partitions and settings as well. 4.4's makes the
+metadata log's snapshot of offset 0 instead, but its controllers take this file too. It is laid out as a snapshot of the
+metadata log: header, records, footer.
 """
 
 from __future__ import annotations
