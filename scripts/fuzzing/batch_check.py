@@ -16,6 +16,7 @@ from fuzzing.envelope_check import check_envelopes
 from fuzzing.findings import Finding
 from fuzzing.header_check import check_checksum, check_header
 from fuzzing.limits import OUTPUT_BYTES_MAX, within_limits
+from fuzzing.match_check import check_matches
 from fuzzing.reading import read_log
 from fuzzing.rewrite_check import check_rewriting
 from fuzzing.value_check import check_values
@@ -63,6 +64,7 @@ def check_batches(data: bytes) -> Counter[str]:
     seen["then unframed to both" if is_unframed else "framed to the end by both"] += 1
     check_columns(data, log)
     check_values(data, log)
+    check_matches(data, log)
     check_envelopes(log)
     return seen
 
