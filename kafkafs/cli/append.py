@@ -10,6 +10,7 @@ import click
 
 from kafkafs.cli.failures import PartlyDoneError
 from kafkafs.cli.finishing import finishing
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import (
     change_any_option,
     check_may_change,
@@ -59,10 +60,11 @@ def append(
         finishing("everything is stored") as change,
         opened_tree(store, Mode.READ_WRITE, TreeOptions(), server_properties, change) as tree,
     ):
-        node = node_at(tree, path)
-        if not isinstance(node, WritableFile):
-            raise click.UsageError(f"{node.path} cannot be written to; {_writable_near(str(node.path))} can")
-        writing = node.open_writing()
+        with Progress.on_terminal(is_erased_for_results=True).beating(f"opening {path}"):
+            node = node_at(tree, path)
+            if not isinstance(node, WritableFile):
+                raise click.UsageError(f"{node.path} cannot be written to; {_writable_near(str(node.path))} can")
+            writing = node.open_writing()
         stored = _Stored(writing.read, is_printing=receipts)
         try:
             while data := _read(change):

@@ -145,7 +145,8 @@ class _Work:
                 break
             progress.show_count("compacting" if self._is_applying else "planning", number, len(chosen))
             try:
-                outcome = self._outcome(topic, partition)
+                with progress.beating():
+                    outcome = self._outcome(topic, partition)
             except UnknownPartitionError:
                 continue  # it was deleted meanwhile
             except (StorageError, OSError) as error:

@@ -12,6 +12,7 @@ import click
 from kafkafs.cli.failures import say
 from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import chosen_form, counted, output_options, print_line, write_rows
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import change_any_option, check_may_change, follow_links_option, opened_store, store_argument
 from storage.errors import StorageError
 
@@ -78,11 +79,14 @@ def delete(
         check_may_change(store, may_change_any=may_change_any)
     form = chosen_form(ctx)
     with finishing("the topic is deleted", is_changing=is_applying) as change:
+        progress = Progress.on_terminal(is_erased_for_results=True)
         with opened_store(store, is_changed=is_applying, change=change) as opened:
-            doomed = [_doomed(opened, topic, partition) for partition in opened.topics.partitions(topic)]
+            with progress.beating(f"looking at {topic}"):
+                doomed = [_doomed(opened, topic, partition) for partition in opened.topics.partitions(topic)]
             if is_applying:
-                for each in opened.topics.delete(topic):
-                    opened.topics.removals.remove(each)
+                with progress.beating(f"deleting {topic}"):
+                    for each in opened.topics.delete(topic):
+                        opened.topics.removals.remove(each)
         if form is None:
             print_line("\n".join(_lines(doomed, is_applied=is_applying)))
         else:

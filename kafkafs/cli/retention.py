@@ -111,8 +111,9 @@ def retention(
             if form is None:
                 for outcome in outcomes:
                     print_line("\n".join(_lines(outcome)))
-                for left_over in StoreRetention(opened, Clock()).left_over(topics):
-                    print_line(left_over.sentence)
+                with Progress.on_terminal().beating("looking for files that are left over"):
+                    for left_over in StoreRetention(opened, Clock()).left_over(topics):
+                        print_line(left_over.sentence)
             else:
                 write_detailed_rows(_COLUMNS, _DETAILS, map(_row, outcomes), form)
         if form is None:
@@ -151,7 +152,8 @@ class _Work:
                 break
             self._progress.show_count("planning retention", number, len(chosen))
             try:
-                outcome = self._attempt(topic, partition)
+                with self._progress.beating():
+                    outcome = self._attempt(topic, partition)
             except UnknownPartitionError:
                 continue  # it was deleted meanwhile
             except (StorageError, OSError) as error:

@@ -151,7 +151,7 @@ def opened_store(
 ) -> AbstractContextManager[Store]:
     """Open a store, for writing if it is changed; then it is left closed properly, as `left_clean` says."""
     settings = broker_settings(server_properties)
-    with Progress.on_terminal(is_erased_for_results=True).beating("opening the store"):
+    with _progress().beating("opening the store"):
         store = Store.open(
             paths,
             mode=Mode.READ_WRITE if is_changed else Mode.READ_ONLY,
@@ -173,7 +173,10 @@ def left_clean(store: Store, change: Change | None) -> Iterator[Store]:
         unclosed = store.partitions_to_recover()
         yield store
         opened = len(store.open_logs().keys() & unclosed)
-        rest = recover_unclosed_logs(store, Clock(), is_stopped=lambda: change is not None and change.is_interrupted)
+        with _progress().beating("recovering logs that were not closed properly"):
+            rest = recover_unclosed_logs(
+                store, Clock(), is_stopped=lambda: change is not None and change.is_interrupted
+            )
         recovered = opened + rest.recovered
         if (recovered or rest.failures) and not rest.is_given_up:
             more = "".join(f"; {failure}" for failure in rest.failures[:_FAILURES_MAX])
@@ -181,8 +184,12 @@ def left_clean(store: Store, change: Change | None) -> Iterator[Store]:
                 more += f"; and {len(rest.failures) - _FAILURES_MAX} more"
             were = "was" if recovered == 1 else "were"
             say(f"the store was not closed properly: {counted(recovered, 'log')} {were} recovered{more}")
-        with Progress.on_terminal(is_erased_for_results=True).beating("closing the store"):
+        with _progress().beating("closing the store"):
             store.close()
+
+
+def _progress() -> Progress:
+    return Progress.on_terminal(is_erased_for_results=True)
 
 
 def chosen_partitions(store: Store, topics: Sequence[str]) -> list[Partition]:

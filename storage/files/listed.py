@@ -4,41 +4,67 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Final
 
+from storage.files.directory import Directory
 from storage.files.opened import Access, FileStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from storage.errors import SpecialFileError
 
 ACCESS_LIST: Final = "system.posix_acl_access"
 
 
-def statuses_in(descriptor: int) -> dict[str, FileStatus]:
-    """Return the file system's answer about each name."""
-    return {name: FileStatus.of(found) for name, found in _found_in(descriptor, lambda _: True)}
+class ListedDirectory(Directory):
+    """A directory of the operating system, as far as it tells of all of its names."""
 
+    @abstractmethod
+    def listed(self) -> AbstractContextManager[int]:
+        """Yield a descriptor of the directory with which its names can be read and synced."""
 
-def accesses_in(
-    descriptor: int,
-    is_meant: Callable[[str], bool],
-    refusal: Callable[[str, FileStatus], OSError | None],
-    *,
-    with_access_lists: bool,
-) -> set[Access]:
-    """Return the different owners and modes of the regular files that have such names and are a store's own.
+    def names(self) -> list[str]:
+        """List the names in it, in no order."""
+        with self.listed() as descriptor:
+            return os.listdir(descriptor)
 
-    With access lists, a file that has one grants nothing but to its owner.
-    """
-    accesses = set()
-    for name, found in _found_in(descriptor, is_meant):
-        mode = found.st_mode
-        if not stat.S_ISREG(mode) or (found.st_nlink > 1 and refusal(name, FileStatus.of(found)) is not None):
-            continue
-        has_list = with_access_lists and mode & 0o077 and has_access_list(descriptor, name)
-        accesses.add(Access(found.st_uid, found.st_gid, mode & (0o700 if has_list else 0o777)))
-    return accesses
+    def statuses(self) -> dict[str, FileStatus]:
+        """Return the file system's answer about each name in it, in no order."""
+        with self.listed() as descriptor:
+            return {name: FileStatus.of(found) for name, found in _found_in(descriptor, lambda _: True)}
+
+    def accesses(self, is_meant: Callable[[str], bool], *, with_access_lists: bool) -> set[Access]:
+        """Return the different owners and modes of its own files that have such names.
+
+        With access lists, a file that has one grants nothing but to its owner.
+        """
+        accesses = set()
+        with self.listed() as descriptor:
+            for name, found in _found_in(descriptor, is_meant):
+                mode = found.st_mode
+                if not stat.S_ISREG(mode) or (found.st_nlink > 1 and self.refusal(name, FileStatus.of(found))):
+                    continue
+                has_list = with_access_lists and mode & 0o077 and has_access_list(descriptor, name)
+                accesses.add(Access(found.st_uid, found.st_gid, mode & (0o700 if has_list else 0o777)))
+        return accesses
+
+    def strangers(self) -> dict[str, SpecialFileError]:
+        """Return the names in it of what is no file or directory of its own, each with the error that opening raises.
+
+        Of a million files with one name each, nothing is made.
+        """
+        strangers = {}
+        with self.listed() as descriptor:
+            for name, found in _found_in(descriptor, lambda _: True):
+                if stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
+                    continue
+                error = self.refusal(name, FileStatus.of(found))
+                if error is not None:
+                    strangers[name] = error
+        return strangers
 
 
 def has_access_list(place: int, name: str) -> bool:
@@ -63,5 +89,8 @@ def _found_in(descriptor: int, is_meant: Callable[[str], bool]) -> Iterator[tupl
     with os.scandir(descriptor) as entries:
         for entry in entries:
             if is_meant(entry.name):
-                with suppress(FileNotFoundError):  # it was removed since
-                    yield entry.name, entry.stat(follow_symlinks=False)
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:  # it was removed since
+                    continue
+                yield entry.name, found

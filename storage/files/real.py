@@ -10,16 +10,18 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import SymbolicLinkError
-from storage.files.directory import Directory
 from storage.files.entered import Entered, Held, Manner, path_from_root
-from storage.files.listed import accesses_in, read_access_list, statuses_in
+from storage.files.listed import ListedDirectory, read_access_list
 from storage.files.making import settle, undoing
-from storage.files.opened import Access, FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
+from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
 from storage.files.ownership import ROOT_UID, Terms, terms_of_directory, terms_of_file
 from storage.files.passing import PassingFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+
+    from storage.files.directory import Directory
+
 _PLACE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _LISTED: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LINKED: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
@@ -27,7 +29,7 @@ _UNOPENED: Final = frozenset({errno.ENXIO, errno.ENODEV, errno.EACCES})
 """What opening sockets and devices ends with."""
 
 
-class RealDirectory(Directory):
+class RealDirectory(ListedDirectory):
     """A directory of the operating system.
 
     Without a directory `above` it is one that a user named: each use opens it by its path, so that a reader sees a
@@ -286,21 +288,6 @@ class RealDirectory(Directory):
         except (FileNotFoundError, NotADirectoryError):
             return False
         return (found.st_dev, found.st_ino) == identity
-
-    def names(self) -> list[str]:
-        """List the names in it, in no order."""
-        with self.listed() as descriptor:
-            return os.listdir(descriptor)
-
-    def statuses(self) -> dict[str, FileStatus]:
-        """Return the file system's answer about each name in it, in no order."""
-        with self.listed() as descriptor:
-            return statuses_in(descriptor)
-
-    def accesses(self, is_meant: Callable[[str], bool], *, with_access_lists: bool) -> set[Access]:
-        """Return the different owners and modes of its own files that have such names."""
-        with self.listed() as descriptor:
-            return accesses_in(descriptor, is_meant, self.refusal, with_access_lists=with_access_lists)
 
     def link_target(self, name: str) -> str:
         """Return what a link in it says, without following it."""

@@ -118,9 +118,10 @@ class StoreRetention:
 def _left_over(directory: Directory, is_left: Callable[[str], bool], fate: str) -> Iterator[LeftOver]:
     """Yield one for the files of a directory that are left over, unless there are none."""
     try:
-        found = [status for name, status in directory.statuses().items() if is_left(name)]
+        statuses = [directory.status(name) for name in directory.names() if is_left(name)]
     except OSError:  # it is gone, or says so where it is read
         return
+    found = [status for status in statuses if status is not None]
     # Indexes are as large as they may become, and take less.
     taken = (min(each.size_bytes, each.disk_blocks * _BLOCK_BYTES) for each in found if each.is_file)
     if found:
