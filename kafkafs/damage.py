@@ -38,6 +38,7 @@ def range_row(found: Finding, *, name: str | None = None) -> dict[str, object]:
 
 def _remedy(found: Finding) -> str:
     """Return what would bring back the records of a range."""
+    from storage.offset_text import offsets_text
     from storage.verify import FindingKind
 
     if found.kind is FindingKind.OFFSETS:
@@ -49,5 +50,5 @@ def _remedy(found: Finding) -> str:
     elif after >= found.next_good_offset:
         return "nothing is lost: the offsets around it follow on each other"
     else:
-        lost = f"the records from {after} up to {found.next_good_offset}, which is excluded"
+        lost = f"what was at {offsets_text(after, found.next_good_offset)}"
     return f"another replica or a backup may have {lost}"

@@ -23,6 +23,7 @@ from kafkafs.tree.errors import TreeError
 from kafkafs.tree.node import WritableFile
 from kafkafs.tree.options import TreeOptions
 from storage.errors import StorageError
+from storage.offset_text import offsets_text
 from storage.store import Mode
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class _Stored:
         if not self._records:
             return "nothing was stored before it"
         were = "record was" if self._records == 1 else "records were"
-        return f"{self._records} {were} stored before it (offsets {self._first}..{self._last})"
+        return f"{self._records} {were} stored before it ({offsets_text(self._first, self._last + 1)})"
 
 
 def _read(change: Change) -> bytes:

@@ -15,6 +15,7 @@ from kafkafs.cli.output import chosen_form, counted, output_options, print_line,
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import change_any_option, check_may_change, follow_links_option, opened_store, store_argument
 from storage.errors import StorageError
+from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,8 +123,8 @@ def _lines(doomed: Sequence[_Doomed], *, is_applied: bool) -> list[str]:
             what = f"its log cannot be read: {each.reason}"
         else:
             records = each.end_offset - each.start_offset
-            offsets = f"offsets {each.start_offset} to {each.end_offset}, {counted(records, 'record')} at most"
-            what = f"{counted(each.segments, 'segment')}, {offsets}"
+            most = f", {counted(records, 'record')} at most" if records else ""
+            what = f"{counted(each.segments, 'segment')}, {offsets_text(each.start_offset, each.end_offset)}{most}"
         lines.append(f"{each.directory}: {each.size_bytes} bytes, {what}")
     size_bytes = sum(each.size_bytes for each in doomed)
     done = "deleted" if is_applied else "to be deleted"

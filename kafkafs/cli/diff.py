@@ -14,6 +14,7 @@ from kafkafs.find.comparison import compare
 from kafkafs.find.reaches import matching_partitions
 from storage.errors import StorageError, UnknownPartitionError
 from storage.log import FollowedLog, Log
+from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -159,9 +160,10 @@ def _said(partition: Partition, found: Comparison) -> Iterator[str]:
             yield f"the {name} {'is damaged there: ' + side.damage if side.damage else f'ends at {side.end_offset}'}"
         else:
             batch, damage = side.fields, f", and {side.damage}" if side.damage else ""
+            offsets = offsets_text(batch["baseOffset"], batch["lastOffset"] + 1)
             yield (
-                f"the {name} has a batch of the offsets {batch['baseOffset']} to {batch['lastOffset']} with epoch "
-                f"{batch['leaderEpoch']} at {side.position} of {side.segment}{damage}"
+                f"the {name} has a batch of {offsets} with epoch {batch['leaderEpoch']} at {side.position} of "
+                f"{side.segment}{damage}"
             )
     if found.fields:
         yield f"the batches differ in {', '.join(found.fields)}"

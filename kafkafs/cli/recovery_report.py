@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kafkafs.cli.failures import sentence
 from storage.files import as_uri
 from storage.log_dir import DirectoryName
+from storage.offset_text import offsets_text
 from storage.store import Recovered, RecoveredCommit, RecoveredLogDir
 
 if TYPE_CHECKING:
@@ -50,13 +51,13 @@ def _partition_lines(recovered: Recovered) -> Iterator[str]:
         return
     is_short = report.end_offset < recovered.high_watermark
     if report.steps or is_short:
-        yield f"{name}: offsets {report.start_offset} to {report.end_offset}"
+        yield f"{name}: {offsets_text(report.start_offset, report.end_offset)}"
     yield from map(_step_line, report.steps)
     if report.lost_from_offset is not None:
         yield f"  lost     whole batches, too, from offset {report.lost_from_offset} on"
     if is_short:
-        below = f"offsets {report.end_offset} to {recovered.high_watermark}, below the high watermark"
-        yield f"  missing  {below}; {_other_copies(recovered.replicas)}"
+        missing = offsets_text(report.end_offset, recovered.high_watermark)
+        yield f"  missing  {missing}, below the high watermark; {_other_copies(recovered.replicas)}"
 
 
 def _other_copies(replicas: Sequence[int]) -> str:
@@ -165,7 +166,7 @@ def _commit_lines(recovered: RecoveredCommit, *, is_plan: bool) -> Iterator[str]
     would = "to be " if is_plan else ""
     yield f"{name}: {would}{'completed' if recovered.withdrawn is None else 'withdrawn'}"
     for each in recovered.withdrawn or ():
-        what = f"{DirectoryName(*each.partition)}, offsets {each.first_offset} to {each.end_offset}"
+        what = f"{DirectoryName(*each.partition)}, {offsets_text(each.first_offset, each.end_offset)}"
         yield f"  kept     {what}: others' records are there, too" if each.is_kept else f"  cut      {what}"
 
 

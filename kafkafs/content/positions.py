@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from kafkafs.content.counted_file import NO_END
 from kafkafs.content.edges import Edges
 from kafkafs.content.seen import tail_damage
+from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from kafkafs.content.counted_file import CountedFile
@@ -272,9 +273,8 @@ class Positions:
         begin = self.counted_bytes()
         if offset < seen.view.start_offset:
             if self.is_followed:
-                last = seen.view.start_offset - 1
-                message = "%s: the records from offset %d to %d were removed unread"
-                logger.warning(message, self._places.name, offset, last)
+                gone = offsets_text(offset, seen.view.start_offset)
+                logger.warning("%s: records were removed unread: %s", self._places.name, gone)
             begin, offset = begin + _HOLE_BYTES, seen.view.start_offset
         self._add(place, begin, offset, seen)
         return True

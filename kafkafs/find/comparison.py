@@ -7,7 +7,7 @@ the bytes. Where the copies begin at different offsets, what only one of them ha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.find.batch_stream import BatchStream, pass_equal
 from storage.errors import CorruptBatchError
@@ -51,7 +51,7 @@ class Side:
     end_offset: int
     segment: str | None = None
     position: int | None = None
-    fields: Mapping[str, object] | None = None
+    fields: Mapping[str, Any] | None = None
     damage: str | None = None
     truncated_to: int | None = None
 

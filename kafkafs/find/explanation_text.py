@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.locator.times import Instant
+from storage.offset_text import offsets_text
 from storage.record import NO_PRODUCER_ID, NO_TIMESTAMP, RecordBatch
 from storage.segment import Kind
 
@@ -156,7 +157,7 @@ def _batch(found: Explanation) -> str:
     if found.count == 1:
         number = "1 record"
     size = "" if found.records_bytes is None else f", {found.records_bytes} bytes of records"
-    offsets = f"offsets {batch.read_first_offset()} to {batch.last_offset}"
+    offsets = offsets_text(batch.read_first_offset(), batch.last_offset + 1)
     newest = f"the newest of {_time(batch.max_timestamp)}"
     return f"version {batch.magic}, {offsets}, {number}, {batch.codec.label}{size}, {newest}"
 
@@ -207,7 +208,7 @@ def _compaction(found: Explanation) -> str | None:
     if found.offset >= plan.uncleanable_offset:
         return f"{plan.reason}; the offset is not before {plan.uncleanable_offset}, up to where a cleaner may go"
     if found.offset < plan.first_dirty_offset:
-        return f"{plan.reason}; the offset is in the clean part, up to {plan.first_dirty_offset}"
+        return f"{plan.reason}; the offset is in the clean part, before {plan.first_dirty_offset}"
     return f"{plan.reason}; the offset is in the dirty part, of which the latest record of each key stays"
 
 
@@ -229,4 +230,4 @@ def _neighbour(batch: Neighbour | None) -> dict[str, int] | None:
 def _neighbour_text(batch: Neighbour | None) -> str:
     if batch is None:
         return "no batch"
-    return f"offsets {batch.first_offset} to {batch.last_offset}, {batch.size_bytes} bytes at {batch.position}"
+    return f"{offsets_text(batch.first_offset, batch.last_offset + 1)}, {batch.size_bytes} bytes at {batch.position}"

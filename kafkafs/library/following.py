@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.library.record import given
 from storage.errors import RecordsGoneError, StorageError
+from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -71,7 +72,7 @@ class Follower:
         self._has_begun = True
         self._take_cuts(view)
         if self._next_offset < view.start_offset:
-            gone = f"the records from offset {self._next_offset} up to {view.start_offset} were deleted unread"
+            gone = f"records were deleted unread: {offsets_text(self._next_offset, view.start_offset)}"
             self._lose(RecordsGoneError(self._named(gone)))
             self._next_offset = view.start_offset
         if self._next_offset > end:

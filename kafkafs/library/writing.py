@@ -13,6 +13,7 @@ from kafkafs.render.packing import Packing
 from storage.errors import InvalidRecordError, InvalidTopicError, ReadOnlyStoreError, UnknownPartitionError
 from storage.log import Log
 from storage.log_dir import BROKERS_OWN
+from storage.offset_text import offsets_text
 from storage.store import Mode
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class LogWriter:
                     end = self._store(log, some, end - start)
             except BaseException as error:
                 if end > start:
-                    error.add_note(f"{end - start} records were stored before it (offsets {start}..{end - 1})")
+                    were = "record was" if end - start == 1 else "records were"
+                    error.add_note(f"{end - start} {were} stored before it ({offsets_text(start, end)})")
                 raise
         return range(start, end)
 

@@ -12,6 +12,7 @@ from kafkafs.revive.records import carried_features
 from storage.ids import format_id
 from storage.internal import offsets as committed_offsets
 from storage.log_dir import BROKERS_OWN, DirectoryName
+from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,22 +53,22 @@ def _partition_lines(plan: PartitionPlan) -> Iterator[str]:
     if composition is None:
         yield f"  {name}: empty: no directory is taken in"
         return
-    yield f"  {name}: offsets {plan.start_offset} to {plan.end_offset} from {composition.chosen.directory}"
+    yield f"  {name}: {offsets_text(plan.start_offset, plan.end_offset)} from {composition.chosen.directory}"
     for source in plan.sources:
         if source.replica is not composition.chosen:
             yield f"    not from {source.candidate.directory}: {_why_not(composition.chosen, source.replica)}"
     for offsets, replica in composition.filled:
-        yield f"    filled   offsets {offsets.begin} to {offsets.end} from {replica.directory}"
+        yield f"    filled   {offsets_text(*offsets)} from {replica.directory}"
     for offsets, reason in composition.gaps:
         is_known = offsets.end > offsets.begin
-        place = f"offsets {offsets.begin} to {offsets.end}" if is_known else f"from offset {offsets.begin} on"
+        place = offsets_text(*offsets) if is_known else f"from offset {offsets.begin} on"
         yield f"    damaged  {place}, on every disk: {reason}"
     for offsets, replica in composition.divergences:
-        yield f"    lost     offsets {offsets.begin} to {offsets.end} as {replica.directory} has them"
+        yield f"    lost     {offsets_text(*offsets)} as {replica.directory} has them"
     if plan.missing:
-        yield f"    missing  offsets {plan.end_offset} to {plan.high_watermark}, which were replicated once"
+        yield f"    missing  {offsets_text(plan.end_offset, plan.end_offset + plan.missing)}, once replicated"
     if plan.remote is not None:
-        yield "    remote   offsets {} to {} are in remote storage only".format(*plan.remote)
+        yield f"    remote   {offsets_text(*plan.remote)}, in remote storage only"
     late = composition.chosen.late_offset
     if late is not None:
         yield f"    cut      at offset {plan.end_offset}, before the batch of the first later record"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkafs.damage import range_row
 from storage.files import is_in_object_store
+from storage.offset_text import offsets_text
 from storage.verify import Finding, FindingKind, Severity
 
 if TYPE_CHECKING:
@@ -115,9 +116,10 @@ def account_lines(account: Mapping[str, Any]) -> Iterator[str]:
     yield from _bounded(map(_lost_line, account["lost"]), "lost range")
     yield from (f"note: {note}" for note in account["notes"])
     batches = f"{account['batches']} batches" if account["batches"] != 1 else "1 batch"
+    offsets = offsets_text(account["startOffset"], account["endOffset"])
     yield (
-        f"salvaged {account['topic']}/{account['partition']} into {account['salvaged']}: offsets "
-        f"{account['startOffset']} to {account['endOffset']}, {batches}, {account['bytes'] / 1e6:.1f} MB, verified"
+        f"salvaged {account['topic']}/{account['partition']} into {account['salvaged']}: {offsets}, {batches}, "
+        f"{account['bytes'] / 1e6:.1f} MB, verified"
     )
     yield _next_step(account["source"], PurePath(account["salvaged"]))
 
@@ -154,7 +156,7 @@ def _unsummed_line(row: Mapping[str, Any]) -> str:
     records = f"{row['records']}{of} record{'s' if row['records'] != 1 else ''}"
     vouched = "their checksum is right" if row["hasChecksum"] else "nothing vouches for them"
     return (
-        f"even so: offsets {row['offset']} to {row['lastOffset']}, {records} of the broken batch at "
+        f"even so: {offsets_text(row['offset'], row['lastOffset'] + 1)}, {records} of the broken batch at "
         f"{row['position']} of {row['segment']}; {vouched}"
     )
 
@@ -169,4 +171,4 @@ def _epoch_line(row: Mapping[str, Any]) -> str:
 def _lost_line(row: Mapping[str, Any]) -> str:
     if row["endOffset"] is None:
         return f"lost: offsets from {row['offset']} on, if there were any"
-    return f"lost: offsets {row['offset']} to {row['endOffset']}, which is excluded"
+    return f"lost: {offsets_text(row['offset'], row['endOffset'])}"

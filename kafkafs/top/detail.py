@@ -12,6 +12,7 @@ from kafkafs.top.reading import said
 from kafkafs.top.table import Line, Style, age_text, freed_text
 from storage.errors import StorageError
 from storage.files import as_uri
+from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def detail_lines(row: Row, detail: Detail) -> Iterator[Line]:
     """Yield the lines of a partition's page, however wide."""
     now_ms = row.now_ms
     yield Line(f"directory    {one_line(detail.directory)}")
-    yield Line(f"offsets      {_known(row.start_offset)}..{_known(row.end_offset)}")
+    yield Line(f"log          {_offsets(row)}")
     yield Line(f"size         {_size(row.size_bytes)}, segments: {_known(row.segments)}")
     yield Line(f"growth       {_size(row.bytes_per_second)}/s, {_count(row.records_per_second)} records/s")
     if row.oldest_ms is not None:
@@ -70,6 +71,12 @@ def detail_lines(row: Row, detail: Detail) -> Iterator[Line]:
     yield Line("RETENTION", Style.TITLE)
     for line in () if detail.plan is None else detail.plan.lines():
         yield Line(one_line(line))
+
+
+def _offsets(row: Row) -> str:
+    if row.start_offset is None or row.end_offset is None:
+        return "offsets unknown"
+    return offsets_text(row.start_offset, row.end_offset)
 
 
 def _known(value: int | None) -> str:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from storage.clock import duration_text
+from storage.offset_text import offsets_text
 from storage.record.layout import LARGEST_OFFSET_DELTA
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class CompactionPlan:
             case Verdict.CLEANER_DISABLED:
                 return f"nothing is compacted, because log.cleaner.enable=false; {ratio}, and {limit}"
             case Verdict.NOTHING_DIRTY:
-                where = f" up to offset {self.uncleanable_offset}" if self.boundary else ""
+                where = f" before offset {self.uncleanable_offset}" if self.boundary else ""
                 return f"there is nothing to compact{where}{self._stop}"
             case Verdict.TOO_CLEAN:
                 return f"the log is not compacted yet: {ratio}, and {limit}"
@@ -137,7 +138,8 @@ class CompactionPlan:
             yield f"warning: {warning}"
         if not self.is_applicable:
             return
-        yield f"dirty from offset {self.first_dirty_offset} to {self.uncleanable_offset}{self._stop}"
+        before = f", before {self.uncleanable_offset}{self._stop}" if self.boundary else ""
+        yield f"dirty: {offsets_text(self.first_dirty_offset, self.uncleanable_offset)}{before}"
         yield f"{self.clean_bytes} bytes clean, {self.dirty_bytes} bytes dirty"
         sizes = {segment.base_offset: segment.size_bytes for segment in self.segments}
         for group in self.groups:

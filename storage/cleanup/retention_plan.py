@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
 from storage.clock import duration_text
+from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -136,8 +137,10 @@ class RetentionPlan:
             yield f"warning: {warning}"
         for segment in self.segments:
             fate = segment.fate.replace("_", " ")
-            offsets = f"{segment.base_offset}..{segment.end_offset}"
-            yield f"{fate} {offsets}, {segment.size_bytes} bytes: {segment.reason}"
+            is_empty = segment.end_offset == segment.base_offset
+            offsets = offsets_text(segment.base_offset, segment.end_offset)
+            what = f"the empty segment at {segment.base_offset}" if is_empty else offsets
+            yield f"{fate} {what}, {segment.size_bytes} bytes: {segment.reason}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as JSON objects, with derived fields."""

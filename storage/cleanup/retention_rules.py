@@ -56,8 +56,9 @@ class RetentionRules:
         """Return the reason that keeps a segment against the rules."""
         if segment is self._plan.segments[-1] and segment.size_bytes == 0:
             return "it is the active segment, and empty"
-        if self._plan.high_watermark < segment.end_offset:
-            return f"its records up to {segment.end_offset} are replicated up to {self._plan.high_watermark} only"
+        high_watermark = self._plan.high_watermark
+        if high_watermark < segment.end_offset:
+            return f"its last offset is {segment.end_offset - 1}, and only those before {high_watermark} are replicated"
         return None
 
     def _why_kept(self, segment: RetainedSegment) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.errors import ChecksumError, CorruptBatchError, OffsetOutOfRangeError
 from storage.log.aborted_batches import AbortedBatches
 from storage.log.confirmed_aborts import check_aborts
+from storage.offset_text import offsets_text
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.segment.names import Kind
 from storage.segment.scan import WINDOW_BYTES
@@ -293,7 +294,7 @@ class LogView:
     def _check_offset(self, offset: int) -> None:
         if not self.start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRangeError(
-                f"the log has the offsets from {self.start_offset} up to {self.end_offset}", offset=offset
+                f"the log has {offsets_text(self.start_offset, self.end_offset)}", offset=offset
             )
 
 

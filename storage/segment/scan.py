@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import CorruptBatchError, FramingError, MisplacedBatchError
+from storage.offset_text import offsets_text
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 from storage.record.layout import BATCH_HEADER_BYTES
 from storage.record.reading import Batch, read_batches
@@ -267,8 +268,8 @@ def check_place(batch: Batch, base_offset: int, end_offset: int) -> None:
     """
     if not base_offset <= batch.base_offset <= batch.last_offset < end_offset:
         raise MisplacedBatchError(
-            f"the batch has the offsets from {batch.base_offset} to {batch.last_offset}, and those from {base_offset} "
-            f"up to {end_offset} belong here",
+            f"the batch has the offsets from {batch.base_offset} to {batch.last_offset}, in the place of "
+            f"{offsets_text(base_offset, end_offset)}",
             position=batch.position,
             offset=batch.base_offset,
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 from storage.errors import CorruptBatchError, RecordsCutOffError, RecordsGoneError
 from storage.log.view import Isolation
 from storage.log_dir.names import DirectoryName
+from storage.offset_text import offsets_text
 from storage.record.layout import BATCH_HEADER_BYTES
 from storage.segment.names import Kind
 from storage.segment.scan import LogScan
@@ -153,21 +154,20 @@ def _within(view: LogView, place: PartitionPlace, start: int, end: int, on_loss:
         gone = min(view.start_offset, end)
         on_loss(
             RecordsGoneError(
-                f"the records of {place} from offset {start} up to {gone} are gone: the log begins at "
-                f"{view.start_offset}",
+                f"records of {place} are gone: {offsets_text(start, gone)}; the log begins at {view.start_offset}",
                 path=place.directory,
             )
         )
         start = gone
-    if max(view.end_offset, start) < end:
+    kept_end = max(view.end_offset, start)
+    if kept_end < end:
         on_loss(
             RecordsCutOffError(
-                f"there are no records of {place} from offset {max(view.end_offset, start)} up to {end}: the log ends "
-                f"at {view.end_offset}",
+                f"{place} has nothing at {offsets_text(kept_end, end)}: its next offset is {view.end_offset}",
                 path=place.directory,
             )
         )
-        end = max(view.end_offset, start)
+        end = kept_end
     return start, end
 
 

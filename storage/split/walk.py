@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from storage.config import TopicConfig
 from storage.errors import CorruptBatchError, FramingError, LogChangedError, RecordsCutOffError, UnknownPartitionError
 from storage.log.followed_log import FollowedLog
+from storage.offset_text import offsets_text
 from storage.segment.index.zero_tail import is_zero
 from storage.segment.scan import GappedScan, LogScan, check_order, check_place
 from storage.split.splits import splits_of
@@ -131,7 +132,7 @@ class SplitWalk(ABC, Generic[T]):
                 on_loss=self._on_loss,
             )
         except UnknownPartitionError:
-            gone = f"the records of {split.place} from offset {offset} up to {split.end_offset} are gone with all of it"
+            gone = f"records of {split.place} are gone with all of it: {offsets_text(offset, split.end_offset)}"
             self._on_loss(RecordsCutOffError(gone, path=split.place.directory))
             return []
         finally:

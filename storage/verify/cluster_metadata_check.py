@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from storage.cluster.metadata_log import is_metadata_snapshot, snapshot_end
 from storage.cluster.quorum_state import QUORUM_STATE_NAME, read_quorum_state
 from storage.errors import CorruptBatchError, CorruptMetadataError
+from storage.offset_text import offsets_text
 from storage.record.control import SnapshotFooter, SnapshotHeader, decode_control
 from storage.verify.finding import FindingKind, damage, unreadable
 from storage.verify.log_check import LogCheck
@@ -66,7 +67,7 @@ def _check_snapshot(file: ReadableFile, findings: FindingList, name: str) -> Non
             reason = "the first record is no snapshot header; no broker reads the snapshot"
             findings.add(damage(FindingKind.METADATA_SNAPSHOT, name, reason, position=0))
         if checked.first_offset > due and len(log.lost) == losses:
-            reason = f"the records from offset {due} to {checked.first_offset - 1} are missing"
+            reason = f"the snapshot lacks {offsets_text(due, checked.first_offset)}"
             place = {"position": batch.position, "offset": checked.first_offset}
             findings.add(damage(FindingKind.OFFSET_GAP, name, reason, **place))
         due, losses, last = log.next_offset, len(log.lost), batch

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import CorruptCheckpointError
 from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
+from storage.offset_text import offsets_text
 from storage.record.layout import NO_LEADER_EPOCH
 from storage.verify.at_start import passed_over
 from storage.verify.finding import Finding, FindingKind, damage, notice, unreadable
@@ -44,7 +45,7 @@ class OffsetCheck:
                 damage(
                     FindingKind.OFFSETS,
                     name,
-                    f"the segment begins at {base_offset}, and the one before it reaches up to {self.next_offset}",
+                    f"the segment begins at {base_offset}, where {self.next_offset} or more is due",
                     position=0,
                     offset=base_offset,
                 )
@@ -80,8 +81,7 @@ class OffsetCheck:
                 damage(
                     FindingKind.OFFSET_GAP,
                     self._name,
-                    f"the offsets from {self.next_offset} up to {offset} are missing, and nothing shows that the log "
-                    "was compacted",
+                    f"the log lacks {offsets_text(self.next_offset, offset)}, and nothing shows that it was compacted",
                     position=position,
                     offset=self.next_offset,
                     last_good_offset=self.next_offset - 1,

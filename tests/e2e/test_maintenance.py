@@ -145,7 +145,7 @@ def test_a_log_is_compacted_and_who_reads_it_goes_on(
     latest = {record["key"]: int(record["value"]) for record in records}
     assert latest == {"0": 120, "1": 118, "2": 119}
     mounted.until(
-        lambda: mounted.run("cat t/0/compaction.plan").stdout.startswith("t-0: there is nothing to compact up to ")
+        lambda: mounted.run("cat t/0/compaction.plan").stdout.startswith("t-0: there is nothing to compact before ")
     )
     assert mounted.end() == 0
     assert "ERROR" not in mounted.said()

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
 
 # The rooms of the house, lowest first: a room may import itself and what stands in a row before its own.
 ROWS = (
-    ("storage.errors", "storage.clock", "storage.ids", "storage.properties", "storage.budget", "storage.throttle"),
+    (
+        "storage.budget",
+        "storage.clock",
+        "storage.errors",
+        "storage.ids",
+        "storage.offset_text",
+        "storage.properties",
+        "storage.throttle",
+    ),
     ("storage.files",),
     ("storage.checkpoint_text",),
     ("storage.record",),

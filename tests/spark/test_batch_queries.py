@@ -111,7 +111,7 @@ def test_lost_data_fails_a_query_unless_it_may_be_lost(spark: SparkSession, stor
     begins = store.retire("orders", 0, keep=2)
     assert begins > 0
     strict = loaded(spark, store, subscribe="orders", startingOffsets=starting)
-    with pytest.raises(PySparkException, match=r"(?s)orders-0 from offset 0 up to .*failOnDataLoss"):
+    with pytest.raises(PySparkException, match=r"(?s)orders-0 are gone: offsets 0 to .*failOnDataLoss"):
         strict.collect()
     lenient = loaded(spark, store, subscribe="orders", startingOffsets=starting, failOnDataLoss="false")
     assert values(lenient) == [value for value in store.values() if value.startswith("orders")]

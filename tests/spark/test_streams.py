@@ -125,7 +125,7 @@ def test_segments_that_are_retired_fail_a_query_unless_they_may_be_lost(
     growing.append("orders", 0, 200)
     begins = growing.retire("orders", 0, keep=2)
     assert begins > 60
-    with pytest.raises(errors.StreamingQueryException, match=r"(?s)orders-0 from offset 60 up to .*failOnDataLoss"):
+    with pytest.raises(errors.StreamingQueryException, match=r"(?s)orders-0 are gone: offsets 60 to .*failOnDataLoss"):
         collected.run()
     collected.run(failOnDataLoss="false")
     assert collected.values() == sorted({*growing.values(), *(f"orders-0-{offset}" for offset in range(60))})

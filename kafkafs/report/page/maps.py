@@ -12,6 +12,7 @@ from kafkafs.report.page.markup import NOTHING, Markup, element, joined, raw
 from kafkafs.report.page.tables import Cell, folded, table
 from kafkafs.report.page.words import NONE, bytes_text, counted, time_text
 from kafkafs.report.timeline import DAY_MS, HOUR_MS
+from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +102,7 @@ def _tile(run: Sequence[SegmentFacts], age: int, largest: int, *, is_titled: boo
     height = round(100 * max(segment.size_bytes for segment in run) / largest)
     title = None
     if is_titled:
-        where = str(last.base_offset) if len(run) == 1 else f"{run[0].base_offset}..{last.end_offset}"
+        where = offsets_text(run[0].base_offset, last.end_offset)
         size = bytes_text(sum(segment.size_bytes for segment in run))
         title = f"{where}, {size}, {last.codec or 'empty'}, to {time_text(last.last_timestamp)}, {_fate(worst)}"
     return element("i", _two_lines(letter, sign), class_=" ".join(marks), style=f"--h:{max(height, 4)}", title=title)

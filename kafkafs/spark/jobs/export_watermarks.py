@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kafkafs.spark.errors import DataLossError, JobError
+from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,13 +117,13 @@ def check_continues(partition: Partition, mark: Watermark, log: LogNow) -> None:
         raise JobError(f"{name} is of another topic than the one of that name that was exported: {_ELSEWHERE}")
     if log.end_offset < mark.end_offset:
         raise JobError(
-            f"{name} ends at offset {log.end_offset} and was exported up to {mark.end_offset}, so it was truncated or "
-            f"recreated: {_ELSEWHERE}"
+            f"{name} was exported up to offset {mark.end_offset - 1}, and its next offset is {log.end_offset}, so it "
+            f"was truncated or recreated: {_ELSEWHERE}"
         )
     if log.epoch_end_offset is not None and log.epoch_end_offset < mark.end_offset:
         raise JobError(
-            f"{name} was exported up to offset {mark.end_offset}, and has been truncated below it and written on "
-            f"since: {_ELSEWHERE}"
+            f"{name} was exported up to offset {mark.end_offset - 1}, and that was truncated and written anew since: "
+            f"{_ELSEWHERE}"
         )
 
 
@@ -140,9 +141,10 @@ def check_keeps(partition: Partition, mark: Watermark, log: LogNow) -> None:
 def check_reaches(partition: Partition, mark: Watermark, log: LogNow) -> None:
     """Raise `DataLossError` if the log has lost records that are not exported."""
     if log.start_offset > mark.end_offset:
+        topic, number = partition
         raise DataLossError(
-            "the records of {}-{} from offset {} up to {} are gone, and were not exported before: "
-            "--accept-data-loss goes on without them".format(*partition, mark.end_offset, log.start_offset)
+            f"records of {topic}-{number} are gone, and were not exported before: "
+            f"{offsets_text(mark.end_offset, log.start_offset)}; --accept-data-loss goes on without them"
         )
 
 

@@ -27,6 +27,7 @@ from kafkafs.spark.sight import explained
 from kafkafs.spark.task import SparkRows
 from storage.clock import Clock
 from storage.files import Files
+from storage.offset_text import offsets_text
 from storage.split import SplitReader
 
 if TYPE_CHECKING:
@@ -186,8 +187,7 @@ def _as_text(batch: pa.RecordBatch, place: PartitionPlace, schema: pa.Schema) ->
         try:
             arrays[number] = pc.cast(arrays[number], pa.string())
         except pa.ArrowInvalid:
-            first, last = batch.column("offset")[0], batch.column("offset")[-1]
-            raise JobError(
-                f"a {name} in {place} from offset {first} to {last} is not UTF-8: export it with --values binary"
-            ) from None
+            first, last = batch.column("offset")[0].as_py(), batch.column("offset")[-1].as_py()
+            where = f"{place}, {offsets_text(first, last + 1)}"
+            raise JobError(f"a {name} in {where}, is not UTF-8: export it with --values binary") from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.offset_text import offsets_text
+
 if TYPE_CHECKING:
     from storage.log.epochs import EpochStart
 
@@ -87,5 +89,5 @@ class RecoveryReport:
         lost = f", {self.lost_bytes} bytes of logs lost" if self.lost_bytes else ""
         if self.lost_from_offset is not None:
             lost += f", whole batches from offset {self.lost_from_offset} on among them"
-        bounds = f"offsets from {self.start_offset} up to {self.end_offset}"
+        bounds = offsets_text(self.start_offset, self.end_offset)
         return f"{done}{lost}; {self.scanned_segments} segments read, {self.scanned_bytes} bytes; {bounds}"

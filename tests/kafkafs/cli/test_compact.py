@@ -88,7 +88,7 @@ def test_without_being_told_it_plans_and_reads_no_record(store: Path) -> None:
     lines = result.stdout.splitlines()
     assert lines[0].startswith("clean-0: the log is not compacted yet: 100.0% of its bytes are dirty")
     assert DUE in lines
-    assert "dirty from offset 0 to 6, where the active segment begins" in lines
+    assert "dirty: offsets 0 to 5, before 6, where the active segment begins" in lines
     assert not any("become" in line or line.startswith("plain-0") for line in lines)
     size_bytes = sum((store / "due-0" / f"{base:020}.log").stat().st_size for base in (0, 2, 4))
     assert lines[-1] == f"2 partitions: 1 to be compacted, {size_bytes} bytes dirty"
@@ -122,7 +122,9 @@ def test_a_dry_run_says_to_the_byte_what_applying_leaves(store: Path) -> None:
     assert read_offsets(Files().directory(store), OffsetCheckpoint.FIRST_DIRTY) == {("due", 0): 6}
     assert (store / ".kafka_cleanshutdown").exists()
     again = compact(store, "due", "--apply")
-    assert again.stdout.startswith("due-0: there is nothing to compact up to offset 6, where the active segment begins")
+    assert again.stdout.startswith(
+        "due-0: there is nothing to compact before offset 6, where the active segment begins"
+    )
     assert again.exit_code == 0
 
 

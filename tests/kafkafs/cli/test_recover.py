@@ -173,13 +173,13 @@ def test_repairs_and_losses_are_told(damaged: str) -> None:
     lines = recover(damaged, "--apply").stdout.splitlines()
     at = next(index for index, line in enumerate(lines) if "/t-none-0: " in line)
     end = next(index for index in range(at + 1, len(lines)) if not lines[index].startswith("  "))
-    assert lines[at] == f"{damaged.partition(',')[0]}/t-none-0: offsets 0 to 2110"
+    assert lines[at] == f"{damaged.partition(',')[0]}/t-none-0: offsets 0 to 2109"
     cut = f"  cut      {1450:020d}.log, 432 bytes from position 51981, offset 2110: the last batch is not complete"
     assert cut in lines[at:end]
     only = "below the high watermark; this is the only replica"
-    assert lines[end - 1] == f"  missing  offsets 2110 to 2120, {only}"
+    assert lines[end - 1] == f"  missing  offsets 2110 to 2119, {only}"
     assert any(line.startswith(f"  added    {2110:020d}.snapshot: ") for line in lines[at:end])
-    assert f"  missing  offsets 0 to 500, {only}" in lines
+    assert f"  missing  offsets 0 to 499, {only}" in lines
 
 
 def test_a_recovered_store_counts_as_closed_properly(damaged: str) -> None:
@@ -327,13 +327,16 @@ def test_a_commit_that_cannot_be_completed_is_withdrawn(interrupted: tuple[Path,
 def test_what_is_cut_and_what_stays_of_a_commit_is_told() -> None:
     intent = Intent(None, ("x",), {})
     withdrawn = [Withdrawal(("t", 0), 4, 9, is_kept=False), Withdrawal(("t", 1), 0, 2, is_kept=True)]
+    withdrawn.append(Withdrawal(("t", 2), 7, 8, is_kept=False))
     found = RecoveredCommit(intent, withdrawn, None)
     assert list(outcome_lines(found, is_plan=False)) == [
         "the commit: withdrawn",
-        "  cut      t-0, offsets 4 to 9",
-        "  kept     t-1, offsets 0 to 2: others' records are there, too",
+        "  cut      t-0, offsets 4 to 8",
+        "  kept     t-1, offsets 0 to 1: others' records are there, too",
+        "  cut      t-2, offset 7",
     ]
     assert outcome_object(found)["partitions"] == [
         {"topic": "t", "partition": 0, "startOffset": 4, "endOffset": 9, "kept": False},
         {"topic": "t", "partition": 1, "startOffset": 0, "endOffset": 2, "kept": True},
+        {"topic": "t", "partition": 2, "startOffset": 7, "endOffset": 8, "kept": False},
     ]

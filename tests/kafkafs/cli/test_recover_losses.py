@@ -54,7 +54,26 @@ def test_where_else_the_missing_records_are_is_said_as_far_as_it_is_known(replic
     report = RecoveryReport()
     report.end_offset = 5
     lines = list(outcome_lines(Recovered("t", 0, Path("/a/t-0"), 9, report, None, replicas), is_plan=True))
-    assert lines == ["/a/t-0: offsets 0 to 5", f"  missing  offsets 5 to 9, below the high watermark; {said}"]
+    assert lines == ["/a/t-0: offsets 0 to 4", f"  missing  offsets 5 to 8, below the high watermark; {said}"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "high_watermark", "has", "misses"),
+    [
+        (0, 5, 6, "offsets 0 to 4", "offset 5"),
+        (4, 5, 9, "offset 4", "offsets 5 to 8"),
+        (5, 5, 9, "no records (the next offset is 5)", "offsets 5 to 8"),
+    ],
+)
+def test_the_last_offset_that_is_named_is_in_the_range(
+    start: int, end: int, high_watermark: int, has: str, misses: str
+) -> None:
+    report = RecoveryReport()
+    report.start_offset, report.end_offset = start, end
+    recovered = Recovered("t", 0, Path("/a/t-0"), high_watermark, report, None, (4,))
+    line, missing = outcome_lines(recovered, is_plan=True)
+    assert line == f"/a/t-0: {has}"
+    assert missing == f"  missing  {misses}, below the high watermark; this is the only replica"
 
 
 def test_whole_batches_after_damage_are_told_before_they_are_cut(whole: str) -> None:
@@ -63,7 +82,7 @@ def test_whole_batches_after_damage_are_told_before_they_are_cut(whole: str) -> 
         file.seek(20_000)
         file.write(b"\x99")
     plan = recover(whole, "--ignore-clean-shutdown").stdout.splitlines()
-    at = plan.index(f"{log.parent}: offsets 0 to 700")
+    at = plan.index(f"{log.parent}: offsets 0 to 699")
     assert "  lost     whole batches, too, from offset 750 on" in plan[at : at + 10]
     salvage = "whole batches would be lost; `kafkafs salvage STORE TOPIC/PARTITION DIR` keeps them if it is run before"
     assert plan[-2:] == [salvage, "nothing has changed; --apply does this"]

@@ -59,9 +59,9 @@ def test_a_dry_run_says_what_would_go_and_why(store: Path) -> None:
     lines = result.stdout.splitlines()
     assert lines[0].startswith("old-0: 2 of 3 segments to be deleted")
     assert [line.partition(",")[0] for line in lines if line.startswith(("delete", "keep"))][:3] == [
-        "delete 0..2",
-        "delete 2..4",
-        "keep 4..6",
+        "delete offsets 0 to 1",
+        "delete offsets 2 to 3",
+        "keep offsets 4 to 5",
     ]
     assert lines[-1].startswith("2 partitions: 2 segments, ")
     assert lines[-1].endswith("bytes to be deleted")

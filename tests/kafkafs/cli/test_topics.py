@@ -138,8 +138,8 @@ def test_what_deleting_would_take(filled_store: Path) -> None:
     assert (result.exit_code, result.stderr) == (0, "kafkafs: nothing was deleted; --apply does it\n")
     sizes = [sum(path.stat().st_size for path in (filled_store / f"orders-{number}").iterdir()) for number in (0, 1)]
     assert result.stdout.splitlines() == [
-        f"{filled_store / 'orders-0'}: {sizes[0]} bytes, 1 segment, offsets 0 to 20, 20 records at most",
-        f"{filled_store / 'orders-1'}: {sizes[1]} bytes, 0 segments, offsets 0 to 0, 0 records at most",
+        f"{filled_store / 'orders-0'}: {sizes[0]} bytes, 1 segment, offsets 0 to 19, 20 records at most",
+        f"{filled_store / 'orders-1'}: {sizes[1]} bytes, 0 segments, no records (the next offset is 0)",
         f"2 partitions: {sum(sizes)} bytes to be deleted",
     ]
     rows = json.loads(done("delete", filled_store, "orders", "--dry-run", "--json"))

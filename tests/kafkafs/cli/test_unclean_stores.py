@@ -81,8 +81,19 @@ def test_a_refusal_names_its_line_and_what_was_stored(filled_store: Path) -> Non
     assert done.returncode == 3
     assert said.startswith("kafkafs: line 100001: this is not JSON")
     stored = int(said.split("; ")[-1].split()[0])
-    assert said.endswith(f"; {stored} records were stored before it (offsets 0..{stored - 1})\n")
+    assert said.endswith(f"; {stored} records were stored before it (offsets 0 to {stored - 1})\n")
     assert append(filled_store, b"x" * 2_000_000 + b"\n").stderr.endswith(b"; nothing was stored before it\n")
+
+
+def test_one_record_that_was_stored_before_a_refusal_is_told_as_one(filled_store: Path) -> None:
+    command = [*KAFKAFS, "append", str(filled_store), "orders/1/append.jsonl", "--receipts"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes) as appending:  # type: ignore[call-overload]
+        appending.stdin.write(b'{"value":"good"}\n')
+        appending.stdin.flush()
+        assert appending.stdout.readline() == b"0..0\n"
+        _, said = appending.communicate(b"{bad\n", timeout=60)
+    assert said.endswith(b"; 1 record was stored before it (offset 0)\n")
 
 
 def test_blanks_are_part_of_a_stores_name(filled_store: Path) -> None:

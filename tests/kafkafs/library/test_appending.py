@@ -51,7 +51,7 @@ def test_a_refused_row_says_what_was_stored_before(path: Path) -> None:
             partition.append_many([*rows, b"x" * 3000])
         stored = partition.end_offset
         assert 0 < stored < len(rows)
-        assert caught.value.__notes__ == [f"{stored} records were stored before it (offsets 0..{stored - 1})"]
+        assert caught.value.__notes__ == [f"{stored} records were stored before it (offsets 0 to {stored - 1})"]
         with pytest.raises(kafkafs.InvalidRecordError) as alone:
             partition.append(b"x" * 3000)
         assert not hasattr(alone.value, "__notes__")

@@ -120,7 +120,7 @@ def test_an_interrupted_call_says_what_it_has_stored(made: Path) -> None:
             partition.append_many(rows())
         end = partition.end_offset
         assert end > start
-        assert caught.value.__notes__ == [f"{end - start} records were stored before it (offsets {start}..{end - 1})"]
+        assert caught.value.__notes__ == [f"{end - start} records were stored before it (offsets {start} to {end - 1})"]
 
 
 def test_following_from_beyond_the_end_is_told(made: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -210,6 +210,13 @@ def test_nothing_is_told_by_colour_alone() -> None:
     assert any("the batch's bytes are others" in cell.text for cell in page.all("td"))
 
 
+def test_a_segment_has_its_first_and_its_last_offset() -> None:
+    one, none = segment(1, end_offset=1001), segment(2, end_offset=2000)
+    page = check_page(page_of(report((partition("t", 0, segments=(segment(0), one, none)),))))
+    titles = [str(tile.attributes["title"]).partition(", ")[0] for tile in page.all("i") if "title" in tile.attributes]
+    assert titles == ["offsets 0 to 999", "offset 1000", "no records (the next offset is 2000)"]
+
+
 def test_charts_have_every_value() -> None:
     page = check_page(page_of(of_texts(HOSTILE)))
     area, *bars = [str(path.attributes["d"]) for path in page.all("path")]

@@ -59,7 +59,7 @@ def test_a_tiered_topic_keeps_its_settings_and_what_is_remote_is_named() -> None
     assert (partition.start_offset, partition.end_offset, partition.remote) == (4, 8, (1, 4))
     assert "without the old broker's remote.log settings in revived.properties" in topic.notes[0]
     said = list(plan_lines(plan, 21))
-    assert "    remote   offsets 1 to 4 are in remote storage only" in said
+    assert "    remote   offsets 1 to 3, in remote storage only" in said
     (object_,) = plan_object(plan, 21)["topics"]
     assert object_["partitions"][0]["remote"] == (1, 4)
     (release,) = release_lines(plan)

@@ -106,7 +106,7 @@ def test_what_was_deleted_or_cut_off_is_told_and_the_rest_printed(
     log.advance_start(60)
     writer._context.store.write_checkpoints()
     assert looks.new() == lines("orders-0", *range(60, 70))
-    assert caplog.messages == ["orders-0: the records from offset 50 up to 60 were deleted unread"]
+    assert caplog.messages == ["orders-0: records were deleted unread: offsets 50 to 59"]
     log.truncate_to(65)
     writer["orders"][0].append_many([b"of another leader"] * 10)
     assert looks.new() == lines("orders-0", *range(65, 75))

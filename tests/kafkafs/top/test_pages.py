@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafkafs.plain_text import columns_of
-from kafkafs.top.detail import Detail
+from kafkafs.top.detail import Detail, detail_lines
 from kafkafs.top.next_freed import NextFreed
 from kafkafs.top.pages import Pages, Wish
 from kafkafs.top.reading import PartitionReading, Reading
@@ -102,6 +102,22 @@ def test_the_orders_of_rows(key: Key, order: str) -> None:
         assert [row.name for row in turned] == order.split()[::-1]
     else:
         assert turned[-1].name == "payments-0"  # what is unknown is last either way
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "text"),
+    [
+        (0, 100, "offsets 0 to 99"),
+        (7, 8, "offset 7"),
+        (12, 12, "no records (the next offset is 12)"),
+        (None, None, "offsets unknown"),
+    ],
+)
+def test_a_partitions_page_has_the_first_and_the_last_offset(start: int | None, end: int | None, text: str) -> None:
+    reading = Reading(NOW_MS, (partition("t", 0, start_offset=start, end_offset=end),), ())
+    (row,) = partition_rows(reading)
+    lines = [line.text for line in detail_lines(row, Detail("t", 0, "/d/t-0", None, (), None))]
+    assert lines[1] == f"log          {text}"
 
 
 @pytest.mark.parametrize("width", [1, 10, 24, 40, 80, 120, 200])

@@ -68,7 +68,7 @@ def test_it_says_to_the_byte_what_compaction_leaves(store: Store, clock: Standin
     assert gain == report.sentence
     clock.ms += 1000
     assert lines(file) == [
-        "orders-0: there is nothing to compact up to offset 6, where the active segment begins",
+        "orders-0: there is nothing to compact before offset 6, where the active segment begins",
     ]
 
 

@@ -41,7 +41,7 @@ def test_the_plan_is_there_in_every_partition(tmp_path: Path) -> None:
         clock.ms += 501
         planned = "".join(f"{line}\n" for line in StoreRetention(store, clock).plan("orders", 0).lines())
         assert text(store, clock, "orders/0/retention.plan") == planned
-        assert "roll and delete 0..1, " in planned
+        assert "roll and delete offset 0, " in planned
         assert "time: its newest record is 1001 ms (1 s 1 ms) old, more than retention.ms=1000" in planned
     (tmp_path / "orders-0").rename(tmp_path / STRAY)
     with Store.open([tmp_path], mode=Mode.READ_ONLY, files=Files(), clock=clock) as store:

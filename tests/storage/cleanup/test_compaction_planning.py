@@ -79,7 +79,7 @@ def test_all_but_the_active_segment_is_dirty_at_first() -> None:
     assert (plan.clean_bytes, plan.dirty_bytes) == (0, size_bytes)
     assert list(plan.lines()) == [
         "topic-0: the log is due: 100.0% of its bytes are dirty, and min.cleanable.dirty.ratio is 50.0%",
-        "dirty from offset 0 to 3, where the active segment begins",
+        "dirty: offsets 0 to 2, before 3, where the active segment begins",
         f"0 bytes clean, {size_bytes} bytes dirty",
         f"segments 0, 1: {size_bytes // 3 * 2} bytes into one segment",
         f"segment 2: {size_bytes // 3} bytes, rebuilt",
@@ -100,7 +100,7 @@ def test_a_checkpoint_at_the_end_leaves_nothing() -> None:
     plan = plan_of(log_of(9, 8), 2)
     assert (plan.verdict, plan.is_applicable, plan.groups, plan.segments) == (Verdict.NOTHING_DIRTY, False, (), ())
     assert list(plan.lines()) == [
-        "topic-0: there is nothing to compact up to offset 2, where the active segment begins"
+        "topic-0: there is nothing to compact before offset 2, where the active segment begins"
     ]
 
 
@@ -149,7 +149,7 @@ def test_a_transaction_that_is_open_ends_it_at_its_segments_beginning() -> None:
     log.log.roll()
     plan = plan_of(log)
     assert (plan.uncleanable_offset, plan.boundary) == (2, Boundary.OPEN_TRANSACTION)
-    assert "dirty from offset 0 to 2, where a transaction is open" in plan.lines()
+    assert "dirty: offsets 0 to 1, before 2, where a transaction is open" in plan.lines()
     log.end_transaction(8, committed=True)
     assert plan_of(log).uncleanable_offset == 4
 

@@ -233,7 +233,9 @@ def test_nothing_goes_that_is_not_replicated(high_watermark: int, deleted: list[
     plan = Lab((1, 2, 3)).plan(settings, high_watermark=high_watermark)
     assert bases(plan) == deleted
     assert not plan.rolls
-    assert f"replicated up to {high_watermark} only" in plan.segments[len(deleted)].reason
+    kept = plan.segments[len(deleted)]
+    reason = f"its last offset is {kept.end_offset - 1}, and only those before {high_watermark} are replicated"
+    assert reason in kept.reason
 
 
 def test_a_high_watermark_counts_within_the_log_only() -> None:
@@ -318,12 +320,12 @@ def test_a_plan_is_a_value_that_is_printed_stored_and_compared() -> None:
         f"topic-0: 1 of 3 segments to be deleted, {first} of {first + second + third} bytes; "
         f"the log then starts at 2, and now at 0\n"
         f"cleanup.policy=delete retention.ms=604800000 (7 d) retention.bytes=-1 high watermark 6\n"
-        f"delete 0..2, {first} bytes: time: its newest record is 691200000 ms (8 d) old, "
+        f"delete offsets 0 to 1, {first} bytes: time: its newest record is 691200000 ms (8 d) old, "
         f"more than retention.ms=604800000\n"
-        f"keep 2..4, {second} bytes: log start: the log starts at 0, before its end; "
+        f"keep offsets 2 to 3, {second} bytes: log start: the log starts at 0, before its end; "
         f"size: retention.bytes sets no limit; "
         f"time: its newest record is 172800000 ms (2 d) old, within retention.ms=604800000\n"
-        f"keep 4..6, {third} bytes: it comes after the segment at 2, which stays"
+        f"keep offsets 4 to 5, {third} bytes: it comes after the segment at 2, which stays"
     )
     assert "\n".join(plan.lines()) == lines
 

@@ -99,7 +99,9 @@ def test_what_retention_took_is_told_and_the_rest_read() -> None:
     second = lab.log.view.segments[2].base_offset
     for name in lab.log.remove_before(second):
         lab.log.directory.remove(name)
-    with pytest.raises(RecordsGoneError, match="from offset 0 up to"):
+    with pytest.raises(
+        RecordsGoneError, match=f"records of topic-0 are gone: offsets 0 to 2; the log begins at {second}"
+    ):
         read(lab, splits)
     told: list[RecordsGoneError] = []
     assert read(lab, splits, on_loss=told.append) == [row for row in before if row[0] >= second]
@@ -110,7 +112,7 @@ def test_what_was_cut_off_is_told_and_the_rest_read() -> None:
     lab = filled()
     before, splits = values(lab), planned(lab)
     lab.log.truncate_to(33)
-    with pytest.raises(RecordsGoneError, match="the log ends at 33"):
+    with pytest.raises(RecordsGoneError, match="topic-0 has nothing at offsets 33 to 35: its next offset is 33"):
         read(lab, splits)
     told: list[RecordsGoneError] = []
     assert read(lab, splits, on_loss=told.append) == before[:33]
@@ -128,9 +130,7 @@ def test_a_log_that_is_cut_while_it_is_read_is_read_as_far_as_it_goes() -> None:
     cutting = CuttingFiles(lab.files, path_of(split), at_bytes=next(log.view.batches(3)).position + 10)
     reader = SplitReader(cutting, Clock(), columns=("offset",), on_loss=told.append)
     assert sum(batch.num_rows for batch in reader.read(split)) == 3
-    assert [error.reason for error in told] == [
-        "there are no records of topic-0 from offset 3 up to 6: the log ends at 3"
-    ]
+    assert [error.reason for error in told] == ["topic-0 has nothing at offsets 3 to 5: its next offset is 3"]
 
 
 class CuttingFiles(MemoryFiles):
@@ -235,7 +235,9 @@ def test_an_offset_that_no_checksum_covers_is_told() -> None:
     lab = filled()
     segment = lab.log.view.segments[1]
     victim = list(segment.batches())[2]
-    for offset, reason in ((10_000, "belong here"), (victim.last_offset - 1, "follows on one")):
+    first, last = segment.base_offset, lab.log.view.segments[2].base_offset - 1
+    place = f"the offsets from 10000 to 10000, in the place of offsets {first} to {last}"
+    for offset, reason in ((10_000, place), (victim.last_offset - 1, "follows on one")):
         damage(lab, str(segment.path(Kind.LOG)), victim.position, offset.to_bytes(8, "big"))
         splits = splits_of(followed(lab), PLACE, 0, 60, on_loss=refuse)
         with pytest.raises(Exception, match=reason):

@@ -126,7 +126,7 @@ def test_a_topic_of_a_broker_is_touched_once_its_policy_is_known_and_only_below_
     store.topics.change_config("t", {"cleanup.policy": "delete"})
     plan = lab.plan()
     assert [segment.base_offset for segment in plan.deleted] == [0, 2]
-    assert "replicated up to 5 only" in plan.segments[2].reason
+    assert "its last offset is 5, and only those before 5 are replicated" in plan.segments[2].reason
     lab.append(1)
     assert [segment.base_offset for segment in lab.plan().deleted] == [0, 2]
     store.topics.create("ours", 1)
