@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 IS_PROOF = os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove"
-RESTARTS = {"record": (95, 5), "append": (95, 5)} if IS_PROOF else {"record": (2, 0), "append": (1, 1)}
+RESTARTS = (
+    {"record": (95, 5), "append": (95, 5), "sort": (10, 20)}
+    if IS_PROOF
+    else {"record": (2, 0), "append": (1, 1), "sort": (0, 1)}
+)
 """How often each query is stopped, and how often killed."""
 ROOT = Path(__file__).parents[2]
 DRIVER = ROOT / "tests" / "support" / "followed_stores.py"
@@ -180,9 +184,16 @@ def made_store(target: Path) -> None:
         store.topics.create("all", 2)
 
 
+def made_two_topics(target: Path) -> None:
+    with Store.create([target], files=Files(), clock=Clock()) as store:
+        for topic in ("even", "odd"):
+            store.topics.create(topic, 1)
+
+
 SINKS: dict[str, tuple[Callable[[Path], None], Callable[[Path], list[str]]]] = {
     "record": (made_rows, recorded),
     "append": (made_store, appended),
+    "sort": (made_two_topics, appended),
 }
 
 
