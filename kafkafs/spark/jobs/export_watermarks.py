@@ -122,8 +122,8 @@ def check_continues(partition: Partition, mark: Watermark, log: LogNow) -> None:
         )
     if log.epoch_end_offset is not None and log.epoch_end_offset < mark.end_offset:
         raise JobError(
-            f"{name} was exported up to offset {mark.end_offset - 1}, and that was truncated and written anew since: "
-            f"{_ELSEWHERE}"
+            f"{name} was exported up to offset {mark.end_offset - 1}, and its end was truncated and written again "
+            f"since: {_ELSEWHERE}"
         )
 
 

@@ -189,8 +189,8 @@ def test_files_of_two_forms_are_not_mixed() -> None:
             LogNow(0, 7, "A", None),
             "t-0 was exported up to offset 7, and its next offset is 7, so it was truncated or recreated",
         ),
-        (LogNow(0, 9, "A", 6), "t-0 was exported up to offset 7, and that was truncated and written anew since"),
-        (LogNow(0, 9, None, -1), "t-0 was exported up to offset 7, and that was truncated and written anew since"),
+        (LogNow(0, 9, "A", 6), "t-0 was exported up to offset 7, and its end was truncated and written again since"),
+        (LogNow(0, 9, None, -1), "t-0 was exported up to offset 7, and its end was truncated and written again since"),
     ],
 )
 def test_another_log_than_the_one_that_was_exported(log: LogNow, text: str) -> None:
