@@ -14,9 +14,8 @@ from kafkafs.mount.mountpoints.holds import elsewhere, holds, is_from_here, serv
 from storage.clock import Clock
 from storage.errors import StorageError, StoreLockedError
 from storage.files import Files, NamedFiles
-from storage.log import DESCRIPTORS_A_LOG, AwakeLogs
 from storage.log_dir import LOCK_NAME, are_vacant, read_server_properties
-from storage.store import FlushThread, LogOpener, Mode, Store
+from storage.store import Mode, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,10 +30,6 @@ log: Final = logging.getLogger("kafkafs.mount")
 
 _NO_RIGHT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NAMED_MAX: Final = 10
-AWAKE_LOGS_MAX: Final = 10_000
-"""The kernel allows a process some 65,000 maps, and a log with open files has two."""
-_AWAKE_SHARE: Final = 2
-"""The share of descriptors for logs that are written; the rest is for readers, and for opening and recovering."""
 
 
 @contextmanager
@@ -79,13 +74,12 @@ def _word(logs: Mapping[Partition, PartitionLog], failure: Exception | None) -> 
 
 def _made_or_opened(paths: Sequence[Path], options: MountOptions) -> Store:
     files, clock = Files(follows_partitions=options.follows_links), Clock()
-    awake = AwakeLogs(awake_logs_max(raise_limit()))
-    open_log = LogOpener(in_background=FlushThread(), awake=awake)
+    raise_limit()
     given = options.server_properties
     settings = {} if given is None else read_server_properties(NamedFiles(), given)
     if are_vacant([files.directory(path) for path in paths]) and options.is_writable is not False:
         with _said_why_not(paths):
-            store = Store.create(paths, files=files, clock=clock, open_log=open_log, broker_settings=settings)
+            store = Store.create(paths, files=files, clock=clock, broker_settings=settings)
         log.info("made a store in %s", names_of(paths))
         return store
     store = Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings)
@@ -95,9 +89,7 @@ def _made_or_opened(paths: Sequence[Path], options: MountOptions) -> Store:
         return store
     store.close()
     with _said_why_not(paths):
-        return Store.open(
-            paths, mode=Mode.READ_WRITE, files=files, clock=clock, open_log=open_log, broker_settings=settings
-        )
+        return Store.open(paths, mode=Mode.READ_WRITE, files=files, clock=clock, broker_settings=settings)
 
 
 @contextmanager
@@ -143,15 +135,8 @@ def _say_what_is_recovered(store: Store, paths: Sequence[Path]) -> None:
         )
 
 
-def raise_limit() -> int:
-    """Raise this process's limit of descriptors to its hard limit, and return it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+def raise_limit() -> None:
+    """Raise this process's limit of descriptors to its hard limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(OSError, ValueError):  # a hard limit above what the kernel allows
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        soft = hard
-    return AWAKE_LOGS_MAX * DESCRIPTORS_A_LOG * _AWAKE_SHARE if soft == resource.RLIM_INFINITY else soft
-
-
-def awake_logs_max(descriptors: int) -> int:
-    """Return how many logs may hold descriptors at once under this limit."""
-    return max(min(descriptors // _AWAKE_SHARE // DESCRIPTORS_A_LOG, AWAKE_LOGS_MAX), 1)

@@ -6,6 +6,7 @@ A log at rest is on disk, holds no descriptors, and can be read; the next change
 from __future__ import annotations
 
 import logging
+import resource
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -17,8 +18,20 @@ if TYPE_CHECKING:
 DESCRIPTORS_A_LOG: Final = 6
 """The descriptors that a log takes while it is awake: the segment's log, two indexes twice, as they are mapped, and the
 index of aborted transactions."""
+AWAKE_LOGS_MAX: Final = 10_000
+"""The kernel allows a process some 65,000 maps, and a log with open files has two."""
+_AWAKE_SHARE: Final = 2
+"""The share of descriptors for logs that are written; the rest is for readers, and for opening and recovering."""
 
 logger = logging.getLogger(__name__)
+
+
+def awake_logs_max() -> int:
+    """Return how many logs may hold descriptors at once under this process's limit."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return AWAKE_LOGS_MAX
+    return max(min(soft // _AWAKE_SHARE // DESCRIPTORS_A_LOG, AWAKE_LOGS_MAX), 1)
 
 
 class RestingLog(Protocol):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import MetadataLossError
 from storage.files import OverlayDirectory
+from storage.log.awake_logs import AwakeLogs, awake_logs_max
 from storage.log.flushing import Durability
 from storage.log.log import Log
 from storage.log.opening import open_sound_log
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Directory
-    from storage.log.awake_logs import AwakeLogs
     from storage.log.recover.report import RecoveryReport, Step
     from storage.log_dir.checkpoints import Partition
     from storage.topics.checkpointing import PartitionCheckpoints
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
 class LogOpener:
     """The usual `open_log` of a `Store`; `reports` are what recovery had to do, by partition.
 
-    Appends are as durable as `durability` says. `in_background` runs what brings a rolled segment to disk. How many of
-    the logs hold descriptors is bounded by `awake`. Any thread may call it.
+    Appends are as durable as `durability` says. `in_background` runs what brings a rolled segment to disk. So many of
+    the logs hold descriptors at once as the process's limit allows. Any thread may call it.
     """
 
     def __init__(
@@ -80,12 +80,11 @@ class LogOpener:
         durability: Durability = Durability.BUFFERED,
         in_background: Callable[[Callable[[], None]], None] = lambda task: task(),
         rng: random.Random | None = None,
-        awake: AwakeLogs | None = None,
     ) -> None:
         self.reports: dict[Partition, RecoveryReport] = {}
         self._durability = durability
         self._in_background = in_background
-        self._awake = awake
+        self._awake = AwakeLogs(awake_logs_max())
         self._rng = random.Random() if rng is None else rng  # noqa: S311 -- jitter is no secret
 
     def __call__(self, request: LogRequest, checkpoints: PartitionCheckpoints) -> Log:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +28,26 @@ PARTITIONS = 20
 MANY = 10_000 if os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove" else 30
 OVERHEAD_MEGABYTES = 8  # of the file system itself
 PARTITION_BYTES_MAX = 64 * 1024
+PARTITION_FILES, OTHER_FILES = 6, 100  # a directory, a log, two indexes, partition.metadata, leader-epoch-checkpoint
 SETTINGS = {"num.partitions": str(PARTITIONS), "log.segment.bytes": "4096", "log.index.interval.bytes": "0"}
+
+COMMIT_TO_MANY = """
+import resource, sys
+from storage.clock import Clock
+from storage.files import Files
+from storage.store import Mode, Store
+from storage.store.staging import Staging
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+given = {"files": Files(), "clock": Clock(), "broker_settings": {"num.partitions": "100"}}
+Store.create(sys.argv[1:], files=Files(), clock=Clock()).close()
+with Store.open(sys.argv[1:], mode=Mode.READ_ONLY, **given) as store:
+    with Staging(store, Clock(), new_topics=True) as staging:
+        for partition in range(100):
+            staging.add("t", partition, (0, None, b"one", ()))
+        staged = staging.finish()
+with Store.open(sys.argv[1:], mode=Mode.READ_WRITE, **given) as store:
+    assert store.commits.commit([staged.name])
+"""
 
 
 def used_bytes(*roots: Path) -> int:
@@ -59,7 +80,8 @@ def test_a_commit_takes_no_more_than_was_foreseen(value: bytes, tmp_path: Path) 
 
 
 def test_a_row_for_each_of_many_partitions_fits_in_64_kib_each(small_disks: Callable[..., SmallDisk]) -> None:
-    disk = small_disks(megabytes=OVERHEAD_MEGABYTES + MANY * PARTITION_BYTES_MAX // (1 << 20))
+    megabytes = OVERHEAD_MEGABYTES + MANY * PARTITION_BYTES_MAX // (1 << 20)
+    disk = small_disks(megabytes=megabytes, files_max=OTHER_FILES + MANY * PARTITION_FILES)
     path = disk.path / "store"
     Store.create([path], files=Files(), clock=Clock()).close()
     many = {"num.partitions": str(MANY)}
@@ -75,6 +97,14 @@ def test_a_row_for_each_of_many_partitions_fits_in_64_kib_each(small_disks: Call
     with Store.open([path], mode=Mode.READ_WRITE, **given) as store:
         assert store.commits.commit([staged.name])
         assert [store.log("t", partition).view.end_offset for partition in (0, MANY - 1)] == [1, 1]
+
+
+def test_a_commit_to_more_logs_than_may_have_descriptors(tmp_path: Path) -> None:
+    """A process of a shell may hold 1,024 descriptors as a rule, and a log takes five."""
+    command = [sys.executable, "-P", "-c", COMMIT_TO_MANY, str(tmp_path / "store")]
+    assert subprocess.run(command, check=False, capture_output=True, text=True).stderr == ""
+    with Store.open([tmp_path / "store"], mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store:
+        assert {store.log("t", partition).view.end_offset for partition in range(100)} == {1}
 
 
 def test_log_directories_on_one_disk_share_its_space() -> None:
