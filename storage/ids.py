@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ZERO_ID: Final = UUID(int=0)
+CLUSTER_METADATA_ID: Final = UUID(int=1)
+"""The id of the topic of each cluster's metadata."""
 
 _RESERVED_BELOW: Final = 100  # these mean things such as "unassigned"; a random id has bits set above them
 _TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")

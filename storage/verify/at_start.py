@@ -135,7 +135,8 @@ _IN_A_LOG: Final = frozenset(
     }
 )
 _BELIEVES: Final = "a broker goes by the checkpoint, and does not compare it with the batches"
-_NOT_STARTING: Final = _same(StartAction.REFUSE, "no broker starts with it")
+_NO_BROKER_STARTS: Final = AtStart(StartAction.REFUSE, "no broker starts with it")
+_NOT_STARTING: Final = _same(*_NO_BROKER_STARTS)
 _OFFLINE: Final = "a broker takes the log directory offline, and ends if it is its only one"
 
 AT_START: Final[Mapping[FindingKind, Callable[[_Segment], AtStart]]] = MappingProxyType(
@@ -218,6 +219,11 @@ def of_store(finding: Finding) -> Finding:
 def stray_without_id(finding: Finding) -> Finding:
     """Return the finding of a partition that says no topic id, with what a broker of a KRaft cluster does about it."""
     return _told(finding, AtStart(StartAction.STRAY, "a broker renames its directory to -stray, and serves it no more"))
+
+
+def not_starting(finding: Finding) -> Finding:
+    """Return the finding of a metadata log that says another topic's id, with what a broker does about it."""
+    return _told(finding, _NO_BROKER_STARTS)
 
 
 def not_served(finding: Finding) -> Finding:

@@ -6,10 +6,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from storage.errors import CorruptMetadataError
+from storage.ids import CLUSTER_METADATA_ID, format_id
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.partition_metadata import PARTITION_METADATA_NAME, read_topic_id
 from storage.segment.names import FileName, Kind
-from storage.verify.at_start import stray_without_id
+from storage.verify.at_start import not_starting, stray_without_id
 from storage.verify.cluster_metadata_check import check_cluster_metadata
 from storage.verify.context import SegmentExpectation
 from storage.verify.directory_check import DirectoryCheck
@@ -175,4 +176,8 @@ class PartitionCheck:
             reason = "the file is missing, so that a broker takes the log for one of no topic"
             finding = damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, reason)
             self._findings.add(stray_without_id(finding))
+        if topic_id not in (None, CLUSTER_METADATA_ID) and self._expected.is_cluster_metadata:
+            own, due = format_id(topic_id), format_id(CLUSTER_METADATA_ID)
+            reason = f"the topic id is {own}, and that of a cluster's metadata is always {due}"
+            self._findings.add(not_starting(damage(FindingKind.PARTITION_METADATA, PARTITION_METADATA_NAME, reason)))
         return topic_id

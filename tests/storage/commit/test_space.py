@@ -28,7 +28,7 @@ PARTITIONS = 20
 MANY = 10_000 if os.environ.get("KAFKAFS_HYPOTHESIS_PROFILE") == "prove" else 30
 OVERHEAD_MEGABYTES = 8  # of the file system itself
 PARTITION_BYTES_MAX = 64 * 1024
-PARTITION_FILES, OTHER_FILES = 6, 100  # a directory, a log, two indexes, partition.metadata, leader-epoch-checkpoint
+PARTITION_FILES, OTHER_FILES = 7, 100
 SETTINGS = {"num.partitions": str(PARTITIONS), "log.segment.bytes": "4096", "log.index.interval.bytes": "0"}
 
 COMMIT_TO_MANY = """

@@ -11,6 +11,7 @@ from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
 
 from storage.testing.codec import CONTROL, OracleRecord, batch_of, encode_batch, encode_control_key
 from storage.testing.control_codec import SNAPSHOT_FOOTER, SNAPSHOT_HEADER
+from storage.verify.at_start import StartAction
 from storage.verify.context import PartitionExpectation
 from storage.verify.finding import Finding, FindingKind, Severity
 from storage.verify.partition import verify_partition
@@ -154,3 +155,18 @@ def test_a_quorum_state_that_no_broker_starts_with(text: str) -> None:
     (finding,) = findings(log)
     assert (finding.severity, finding.kind, finding.path) == (Severity.DAMAGE, FindingKind.QUORUM_STATE, "quorum-state")
     assert finding.reason.endswith("; no broker starts with it")
+
+
+def test_the_topic_id_of_the_metadata_is_always_the_same() -> None:
+    log = closed_log()
+
+    def found(topic_id: str) -> list[Finding]:
+        replace(log, "partition.metadata", f"version: 0\ntopic_id: {topic_id}".encode())
+        return [each for each in findings(log) if each.kind is FindingKind.PARTITION_METADATA]
+
+    assert found("AAAAAAAAAAAAAAAAAAAAAQ") == []
+    [finding] = found("AAEAAAAAAAAAAAAAAAAAAQ")
+    assert finding.reason == (
+        "the topic id is AAEAAAAAAAAAAAAAAAAAAQ, and that of a cluster's metadata is always AAAAAAAAAAAAAAAAAAAAAQ"
+    )
+    assert finding.start_action is StartAction.REFUSE, "as 3.9 and 4 do: Tried to assign topic ID ..."
