@@ -6,7 +6,9 @@ import os
 import random
 import re
 import shutil
+import struct
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -27,7 +29,7 @@ FLIPS = 10_000 if IS_PROOF else 48
 SHARES = 20 if IS_PROOF else 1
 LOG_DIRS = ("d1", "d2")
 UNREAD = (".lock", ".kafka_cleanshutdown")  # only that they are there counts
-TRANSACTION_ENTRY_BYTES, STABLE_OFFSET_AT = 34, 26
+TRANSACTION_ENTRY_BYTES, FIRST_OFFSET_AT, STABLE_OFFSET_AT = 34, 10, 26
 FIRST_COMPACT_VERSION = 2
 
 # No file says what these ought to be. A verification may find a flip in them all the same.
@@ -37,7 +39,13 @@ UNCONTRADICTED = {
     "a transaction index: last stable offset",
     "a file that is to be removed",
     "meta.properties: a comment",
+    "a transaction index of a compacted log: first offset",
+    "a time index: an offset of the same batch",
+    "an offset index: an offset of the same append, in an old format",
     "leader-epoch-checkpoint: where an epoch begins",
+    "leader-epoch-checkpoint: an epoch that no batch has",
+    "meta.properties: version 0, which may be missing",
+    "partition.metadata: the version, of which brokers take any",
     "a checkpoint: an offset or a name",
 }
 
@@ -57,29 +65,78 @@ class Flip(NamedTuple):
         return directory.rpartition("-")[0] if is_one else None
 
 
-def field_of(flip: Flip, data: bytes) -> str:
-    """Return what the byte belongs to."""
+def field_of(flip: Flip, data: bytes, directory: Path) -> str:
+    """Return what the byte of a file in the directory belongs to."""
     name = flip.path.rpartition("/")[2]
     if name.endswith(".deleted") or "-delete/" in flip.path:
         return "a file that is to be removed"
     if name.endswith(".log"):
-        for position, batch in framed(data):
-            if position <= flip.at < position + len(batch) and batch[16] >= FIRST_COMPACT_VERSION:
-                return {0: "a log: base offset", 3: "a log: leader epoch"}.get(
-                    (flip.at - position) // 4 - (4 <= flip.at - position < 8), "a log"
-                )
-        return "a log"
-    if name.endswith(".txnindex") and flip.at % TRANSACTION_ENTRY_BYTES >= STABLE_OFFSET_AT:
-        return "a transaction index: last stable offset"
+        return field_of_log(flip.at, data)
+    if name.endswith(("index", ".timeindex")):
+        return field_of_index(flip, data, directory / f"{name.partition('.')[0]}.log") or re.sub(r"^\d+", "", name)
     line = data[: flip.at].count(b"\n")
+    text = data.splitlines()[min(line, data.count(b"\n"))]
     if name == "meta.properties":
-        return f"{name}: {'a comment' if data.splitlines()[line].startswith(b'#') else 'a property'}"
+        kind = "version 0, which may be missing" if text == b"version=0" else "a property"
+        return f"{name}: {'a comment' if text.startswith(b'#') else kind}"
+    if name == "partition.metadata" and flip.at == len(b"version: "):
+        return f"{name}: the version, of which brokers take any"
     if name == "leader-epoch-checkpoint":
-        is_start = line > 1 and b" " in data.splitlines()[line][: flip.at - data.rfind(b"\n", 0, flip.at)]
-        return f"{name}: {'where an epoch begins' if is_start else 'the rest'}"
+        if line > 1 and b" " in text[: flip.at - data.rfind(b"\n", 0, flip.at)]:
+            return f"{name}: where an epoch begins"
+        is_unused = line > 1 and int(text.partition(b" ")[0]) not in epochs_of(directory)
+        return f"{name}: {'an epoch that no batch has' if is_unused else 'the rest'}"
     if name.endswith("-checkpoint"):
         return "a checkpoint: an offset or a name" if line > 1 else "a checkpoint: its head"
-    return re.sub(r"^\d+", "", name)
+    return name
+
+
+def field_of_log(at: int, data: bytes) -> str:
+    for position, batch in framed(data):
+        if position <= at < position + len(batch) and batch[16] >= FIRST_COMPACT_VERSION:
+            word = (at - position) // 4 - (4 <= at - position < 8)
+            return {0: "a log: base offset", 3: "a log: leader epoch"}.get(word, "a log")
+    return "a log"
+
+
+def field_of_index(flip: Flip, data: bytes, log: Path) -> str | None:
+    """Return what an index says there that nothing contradicts; None for the rest of it."""
+    changed = bytearray(data)
+    changed[flip.at] ^= 1 << flip.bit
+    if flip.path.endswith(".txnindex"):
+        at = flip.at % TRANSACTION_ENTRY_BYTES
+        if at >= STABLE_OFFSET_AT:
+            return "a transaction index: last stable offset"
+        is_first = FIRST_OFFSET_AT <= at < FIRST_OFFSET_AT + 8
+        return "a transaction index of a compacted log: first offset" if is_first and "-compact-" in flip.path else None
+    base = int(log.stem)
+    batches = [(position, *offsets_of(batch)) for position, batch in framed(log.read_bytes())]
+    if flip.path.endswith(".timeindex"):
+        (before,), (after,) = (struct.unpack_from(">i", each, flip.at // 12 * 12 + 8) for each in (data, changed))
+        is_in_one = any(
+            first <= base + min(before, after) and base + max(before, after) <= last for _, first, last, _ in batches
+        )
+        return "a time index: an offset of the same batch" if is_in_one and flip.at % 12 >= 8 else None
+    number = flip.at // 8
+    entries = [struct.unpack_from(">ii", changed, at) for at in range(0, len(changed) - 7, 8)]
+    offset, position = entries[number]
+    is_ordered = all(one < other for (one, _), (other, _) in pairwise(entries))
+    is_old = any(
+        at == position and magic < FIRST_COMPACT_VERSION and first <= base + offset for at, first, _, magic in batches
+    )
+    return "an offset index: an offset of the same append, in an old format" if is_ordered and is_old else None
+
+
+def offsets_of(batch: bytes) -> tuple[int, int, int]:
+    """Return the first and the last offset, and the magic number."""
+    (first,), magic = struct.unpack_from(">q", batch), batch[16]
+    return first, first + (struct.unpack_from(">i", batch, 23)[0] if magic >= FIRST_COMPACT_VERSION else 0), magic
+
+
+def epochs_of(directory: Path) -> set[int]:
+    """Return the leader epochs of the batches of a log."""
+    batches = (batch for log in directory.glob("*.log") for _, batch in framed(log.read_bytes()))
+    return {struct.unpack_from(">i", each, 12)[0] for each in batches if each[16] >= FIRST_COMPACT_VERSION}
 
 
 def found_in(root: Path, topic: str | None) -> set[tuple[object, ...]]:
@@ -121,7 +178,7 @@ def test_a_flipped_bit_is_found(name: str, share: int, datasets: Callable[[str],
             finally:
                 file.seek(flip.at)
                 file.write(data[flip.at : flip.at + 1])
-        field = field_of(flip, data)
+        field = field_of(flip, data, path.parent)
         counts[field, is_found] += 1
         if not is_found and field not in UNCONTRADICTED:
             missed.append(flip)

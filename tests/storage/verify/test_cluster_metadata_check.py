@@ -169,4 +169,4 @@ def test_the_topic_id_of_the_metadata_is_always_the_same() -> None:
     assert finding.reason == (
         "the topic id is AAEAAAAAAAAAAAAAAAAAAQ, and that of a cluster's metadata is always AAAAAAAAAAAAAAAAAAAAAQ"
     )
-    assert finding.start_action is StartAction.REFUSE, "as 3.9 and 4 do: Tried to assign topic ID ..."
+    assert finding.start_action == StartAction.REFUSE, "3.9 and 4 do not start with it"
