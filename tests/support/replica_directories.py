@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.record import BatchForm, batches_of_rows
+from storage.record.compression import Codec
+from storage.record.legacy_encoding import encode_entries, encode_wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,11 +18,40 @@ if TYPE_CHECKING:
 TIME_MS: Final = 1_700_000_000_000
 
 
+class _Placed(NamedTuple):
+    """A record of an old entry."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
 class Written(NamedTuple):
-    """A batch: its leader epoch, and the timestamps of its records, of which there is one an offset."""
+    """A batch: its leader epoch, and the timestamps of its records, of which there is one an offset.
+
+    The values are the offsets after `history`. One of a `magic` below 2 is an old
+    entry, compressed if it has several records.
+    """
 
     epoch: int
     timestamps: tuple[int, ...] = (TIME_MS,)
+    history: bytes = b""
+    magic: int = 2
+
+    def encode(self, offset: int) -> bytes:
+        """Return the bytes of the batch that begins at the offset."""
+        rows = [
+            (time_ms, None, b"%s%d" % (self.history, offset + index), ())
+            for index, time_ms in enumerate(self.timestamps)
+        ]
+        if self.magic < 2:
+            records = [_Placed(offset + index, *row[:3]) for index, row in enumerate(rows)]
+            if len(records) == 1:
+                return encode_entries(records, self.magic)
+            return encode_wrapper(records, self.magic, Codec.GZIP)
+        (batch,) = batches_of_rows(rows, base_offset=offset, form=BatchForm(leader_epoch=self.epoch))
+        return batch
 
 
 @dataclass
@@ -37,17 +68,16 @@ class ReplicaDirectory:
         self.places: list[tuple[str, int, int]] = []  # of each batch: its file, position and size
         self.offsets: list[int] = []
         offset, name, position = 0, "", 0
-        for number, (epoch, timestamps) in enumerate(self.batches):
+        for number, written in enumerate(self.batches):
             if number % self.a_segment == 0:
                 name, position = f"{offset:020d}.log", 0
-            rows = [(time_ms, None, b"%d" % (offset + index), ()) for index, time_ms in enumerate(timestamps)]
-            (batch,) = batches_of_rows(rows, base_offset=offset, form=BatchForm(leader_epoch=epoch))
+            batch = written.encode(offset)
             with self.files.open_writing(f"{self.path}/{name}", create=True) as file:
                 file.write_at(position, [batch])
             self.places.append((name, position, len(batch)))
             self.offsets.append(offset)
             position += len(batch)
-            offset += len(timestamps)
+            offset += len(written.timestamps)
         self.end_offset = offset
         self.sync()
 
