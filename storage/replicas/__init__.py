@@ -3,6 +3,9 @@
 scan         a directory read from end to end: sound batches, damage, leader epochs
 order        the sound batches in the order of their offsets, where some contradict others
 epoch_order  the same for their leader epochs
+digests      its batches in brief, by which replicas of the same batches are known
+comparison   where the batches of two replicas contradict one another
+fitting      whether the batches of another replica are those that are damaged
 composition  which replica a log is made of, what fills its damage, what is lost against the others
 mending      a log made of one replica alone: what is sound on both sides of every damage
 unsummed     records of broken batches that decode by themselves

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from storage.errors import CorruptBatchError, CorruptCheckpointError, MisplacedBatchError
 from storage.log.epochs import LeaderEpochs
 from storage.record.layout import LARGEST_OFFSET_DELTA, NO_PRODUCER_ID, NO_TIMESTAMP
+from storage.replicas.digests import DigestMaker
 from storage.replicas.epoch_order import EpochOrder
 from storage.replicas.order import Damage, RunOrder
 from storage.segment.names import FileName, FileSuffix, Kind, parse_name, segments_named
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from storage.files import Directory
     from storage.log.epochs import EpochStart
     from storage.record.reading import Batch
+    from storage.replicas.digests import Digests
     from storage.replicas.epoch_order import OddEpoch
     from storage.replicas.order import Run
 
@@ -44,8 +46,8 @@ class Replica:
     is none; then the scan ended before it, and nothing after it counts. `epochs` are the leader epochs of the batches
     and, as far as the batches go, of `leader-epoch-checkpoint`; `odd_epochs` are those that contradict them.
     `last_epoch` is that of the last batch, -1 if it has none. `checkpoint_epochs` are all of
-    `leader-epoch-checkpoint`, none if that is damaged. `lacks_offsets` is true if the log has the gaps that compaction
-    leaves.
+    `leader-epoch-checkpoint`, none if that is damaged. `digests` are those of all batches with their checksum, also of
+    those left out. `lacks_offsets` is true if the log has the gaps that compaction leaves.
     """
 
     directory: Directory
@@ -57,6 +59,7 @@ class Replica:
     odd_epochs: tuple[OddEpoch, ...]
     last_epoch: int
     checkpoint_epochs: tuple[EpochStart, ...]
+    digests: Digests
     late_offset: int | None
     lacks_offsets: bool
     largest_timestamp: int
@@ -126,6 +129,7 @@ class _Scan:
     missing: list[Damage] = field(default_factory=list)
     order: RunOrder = field(default_factory=RunOrder)
     epochs: EpochOrder = field(default_factory=EpochOrder)
+    digests: DigestMaker = field(default_factory=DigestMaker)
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
     _position: int = 0  # after the last batch of the file
 
@@ -246,6 +250,7 @@ class _Scan:
         self.largest_timestamp = max(self.largest_timestamp, batch.max_timestamp)
         self.largest_producer_id = max(self.largest_producer_id, batch.producer_id)
         self.epochs.add(batch, segment[0])
+        self.digests.add(batch)
 
     def replica(self) -> Replica:
         """Return what was found."""
@@ -268,6 +273,7 @@ class _Scan:
             odd_epochs=self.epochs.odd(epochs),
             last_epoch=self.epochs.last_epoch,
             checkpoint_epochs=known,
+            digests=self.digests.digests(),
             late_offset=self.late_offset,
             lacks_offsets=lacks,
             largest_timestamp=self.largest_timestamp,

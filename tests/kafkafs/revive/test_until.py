@@ -14,6 +14,7 @@ from memory_logs import NOW_MS, LogOnMemory, StandingClock
 from kafkafs.revive import Choice, Making, look, make_plan, plan_lines, read_cluster, read_disks, revive
 from storage.files import Files
 from storage.internal import offsets
+from storage.replicas import compose, scan_replica
 from storage.testing.codec import CONTROL, TRANSACTIONAL, OracleBatch, OracleEntry, batch_spans, decode_batches
 from storage.testing.control_codec import decode_control_key
 from storage.testing.memory_files import MemoryFiles
@@ -150,3 +151,12 @@ def test_the_plan_says_that_older_commits_may_be_gone() -> None:
     for until_ms in (None, NOW_MS):
         lines = list(plan_lines(planned(files, [DISK], Choice(until_ms=until_ms)), 21))
         assert any(said in line for line in lines) is (until_ms is not None)
+
+
+@settings(max_examples=60 if settings.default.max_examples <= 100 else 2000)
+@given(compactable_logs(max_steps=15))
+def test_a_replica_that_a_cleaner_has_been_at_has_the_same_history(log: CompactableLog) -> None:
+    disks = [disk_of(log, "t", is_compacted=is_compacted)[0] for is_compacted in (False, True)]
+    replicas = [scan_replica(files.directory(DISK / "t-0"), is_compacted=True) for files in disks]
+    for each in (replicas, replicas[::-1]):
+        assert compose(each).divergences == ()
