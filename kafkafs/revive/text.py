@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kafkafs.revive.outcome import Outcome
     from kafkafs.revive.plan import PartitionPlan, Plan, TopicPlan
-    from storage.replicas import Replica
+    from storage.replicas import Composition, Replica
 
 
 def plan_lines(plan: Plan, level: int) -> Iterator[str]:
@@ -33,8 +33,11 @@ def plan_lines(plan: Plan, level: int) -> Iterator[str]:
     lost = f", {missing} offsets below the high watermark on no disk" if missing else ""
     gaps = sum(len(each.composition.gaps) for each in plan.partitions if each.composition is not None)
     damage = f", {gaps} damaged on all disks" if gaps else ""
+    own = sum(each.composition.lost for each in plan.partitions if each.composition is not None)
+    other = f", {_counted(own, 'offset')} lost that a replica has with a history of its own" if own else ""
     size = f"{plan.size_bytes / 1e6:.1f} MB"
-    yield f"{_counted(len(plan.topics), 'topic')}, {_counted(len(plan.partitions), 'partition')}, {size}{lost}{damage}"
+    counts = f"{_counted(len(plan.topics), 'topic')}, {_counted(len(plan.partitions), 'partition')}"
+    yield f"{counts}, {size}{lost}{damage}{other}"
 
 
 def _topic_lines(topic: TopicPlan) -> Iterator[str]:
@@ -56,15 +59,18 @@ def _partition_lines(plan: PartitionPlan) -> Iterator[str]:
     yield f"  {name}: {offsets_text(plan.start_offset, plan.end_offset)} from {composition.chosen.directory}"
     for source in plan.sources:
         if source.replica is not composition.chosen:
-            yield f"    not from {source.candidate.directory}: {_why_not(composition.chosen, source.replica)}"
+            yield f"    not from {source.candidate.directory}: {_why_not(composition, source.replica)}"
     for offsets, replica in composition.filled:
         yield f"    filled   {offsets_text(*offsets)} from {replica.directory}"
     for offsets, reason in composition.gaps:
         is_known = offsets.end > offsets.begin
         place = offsets_text(*offsets) if is_known else f"from offset {offsets.begin} on"
-        yield f"    damaged  {place}, on every disk: {reason}"
+        has_others = any(each.begin < offsets.end and offsets.begin < each.end for each, _ in composition.divergences)
+        where = "on every disk with this history" if has_others else "on every disk"
+        yield f"    damaged  {place}, {where}: {reason}"
     for offsets, replica in composition.divergences:
-        yield f"    lost     {offsets_text(*offsets)} as {replica.directory} has them"
+        which = "it" if offsets.end - offsets.begin == 1 else "them"
+        yield f"    lost     {offsets_text(*offsets)} as {replica.directory} has {which}"
     if plan.missing:
         yield f"    missing  {offsets_text(plan.end_offset, plan.end_offset + plan.missing)}, once replicated"
     if plan.remote is not None:
@@ -74,14 +80,20 @@ def _partition_lines(plan: PartitionPlan) -> Iterator[str]:
         yield f"    cut      at offset {plan.end_offset}, before the batch of the first later record"
 
 
-def _why_not(chosen: Replica, other: Replica) -> str:
+def _why_not(composition: Composition, other: Replica) -> str:
+    chosen = composition.chosen
     if other.last_epoch < chosen.last_epoch:
         return f"its last batch is of leader epoch {other.last_epoch}, not {chosen.last_epoch}"
+    parted = [offsets.begin for offsets, replica in composition.divergences if replica is other]
+    if parted:
+        return f"it has a history of its own from offset {parted[0]} on"
     if other.end_offset < chosen.end_offset:
         return f"it ends at offset {other.end_offset}"
-    if len(other.damages) > len(chosen.damages):
+    if other.damages:
         return f"it is damaged: {other.damages[0].reason} ({other.damages[0].name})"
-    return "it is the same"
+    if other.base_offset != chosen.base_offset:
+        return f"it begins at offset {other.base_offset}, not {chosen.base_offset}"
+    return "it is the same" if other.digests == chosen.digests else "it has the same history"
 
 
 def _not_chosen_lines(plan: Plan) -> Iterator[str]:
@@ -205,7 +217,7 @@ def _partition_object(plan: PartitionPlan) -> dict[str, Any]:
     return {
         **found,
         "others": [
-            {"path": str(each.candidate.directory), "reason": _why_not(composition.chosen, each.replica)}
+            {"path": str(each.candidate.directory), "reason": _why_not(composition, each.replica)}
             for each in plan.sources
             if each.replica is not composition.chosen
         ],
