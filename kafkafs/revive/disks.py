@@ -13,6 +13,7 @@ from storage.errors import ConfigError, CorruptCheckpointError, CorruptMetadataE
 from storage.log import read_topic_id
 from storage.log_dir import (
     SETTINGS_NAME,
+    DirectoryName,
     DirectoryState,
     OffsetCheckpoint,
     check_stores,
@@ -21,6 +22,7 @@ from storage.log_dir import (
     read_offsets,
     read_settings_file,
 )
+from storage.replicas import ACCOUNT_SUFFIX, Salvaged, read_account
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from storage.files import Directory, Files
-    from storage.log_dir import DirectoryName, KnownTopic, MetaProperties, Partition
+    from storage.log_dir import KnownTopic, MetaProperties, Partition
 
 
 class Candidate(NamedTuple):
@@ -56,6 +58,7 @@ class Disk:
     void: frozenset[str] = frozenset()
     flaws: list[str] = field(default_factory=list)
     _offsets: dict[OffsetCheckpoint, Mapping[Partition, int]] = field(default_factory=dict)
+    _salvaged: dict[Partition, Salvaged] = field(default_factory=dict)
 
     def offset(self, checkpoint: OffsetCheckpoint, partition: Partition) -> int | None:
         """Return the partition's offset in a checkpoint, None if it has none there."""
@@ -66,6 +69,26 @@ class Disk:
                 self._offsets[checkpoint] = {}
                 self._note(checkpoint, error)
         return self._offsets[checkpoint].get(partition)
+
+    def salvaged(self, partition: Partition) -> Salvaged:
+        """Return what the account of its salvage says of a partition; without an account nothing is lost."""
+        if partition not in self._salvaged:
+            name, found = str(DirectoryName(*partition)), None
+            try:
+                found = read_account(self.directory, name)
+            except (CorruptMetadataError, OSError) as error:
+                self._note(f"{name}{ACCOUNT_SUFFIX}", error)
+            self._salvaged[partition] = found or Salvaged((), is_compacted=False)
+        return self._salvaged[partition]
+
+    def first_dirty(self, partition: Partition) -> int | None:
+        """Return how far a cleaner has compacted the partition, None if none has.
+
+        Salvage makes the same entry for a log with holes, so that a recovery keeps what follows them: it says nothing.
+        """
+        dirty = self.offset(OffsetCheckpoint.FIRST_DIRTY, partition)
+        salvaged = self.salvaged(partition)
+        return None if dirty == 0 and salvaged.lost and not salvaged.is_compacted else dirty
 
     def candidates(self, states: frozenset[DirectoryState]) -> Iterator[Candidate]:
         """Yield the partitions in directories of these states."""

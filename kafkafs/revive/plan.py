@@ -195,14 +195,15 @@ class _Reading:
                 self._done_bytes += size_bytes
                 self._advance(name, self._done_bytes, self._total_bytes)
 
-            name = candidate.name
-            dirty = candidate.disk.offset(OffsetCheckpoint.FIRST_DIRTY, (name.topic, name.partition))
+            disk, is_current = candidate.disk, candidate.name.state is DirectoryState.CURRENT
+            dirty = disk.first_dirty(candidate.partition)
             try:
                 replica = scan_replica(
                     candidate.directory,
                     until_ms=self._choice.until_ms,
                     undeletes=self._choice.undeletes,
                     is_compacted=is_compacted or dirty is not None,
+                    lost=disk.salvaged(candidate.partition).lost if is_current else (),
                     advance=advance,
                 )
             except OSError as error:
@@ -343,7 +344,7 @@ class _TopicPlanning:
         composition = compose([each.replica for each in sources], start_offset)
         watermark = max(self._offsets(disks, OffsetCheckpoint.HIGH_WATERMARK, partition), default=None)
         is_cut = composition.chosen.late_offset is not None
-        dirty = max(self._offsets(disks, OffsetCheckpoint.FIRST_DIRTY, partition), default=None)
+        dirty = max((each for disk in disks if (each := disk.first_dirty(partition)) is not None), default=None)
         first_offset = min(starts, default=0)
         base_offset = composition.segments[0].base_offset if composition.segments else composition.end_offset
         is_remote = self._may_be_tiered and bool(starts) and first_offset < base_offset and not self._choice.undeletes

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from storage.replicas import Damage, Mended, Replica, Unsummed
     from storage.verify import PartitionResult
 
-SUFFIX: Final = ".salvage.json"
 _VERSION: Final = 1
 _SAID_MAX: Final = 20
 
@@ -52,6 +51,7 @@ class Account(NamedTuple):
             "batches": self.result.batches,
             "segments": self.result.segments,
             "bytes": self.result.size_bytes,
+            "isCompacted": self.replica.lacks_offsets,
             "lost": [{"offset": lost.begin, "endOffset": lost.end} for lost in self.mended.lost],
             "damage": [range_row(found) for found in self._findings()],
             "unsummed": list(map(_unsummed_row, self.mended.unsummed)),

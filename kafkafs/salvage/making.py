@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.salvage.account import SUFFIX, Account
+from kafkafs.salvage.account import Account
 from storage.errors import BuildError, CorruptMetadataError, NotAStoreError, StoreLockedError
 from storage.files import TEMPORARY_SUFFIX
 from storage.log import read_topic_id
@@ -30,7 +30,7 @@ from storage.log_dir import (
     read_offsets,
     write_offsets,
 )
-from storage.replicas import LostOffsets, mend, scan_replica, write_log
+from storage.replicas import ACCOUNT_SUFFIX, LostOffsets, mend, scan_replica, write_log
 from storage.verify import FindingKind, PartitionExpectation, Severity, verify_partition
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _check(directory: Directory, source: Source) -> None:
     """Raise an error unless the partition may be made in the directory."""
     if directory.exists() and directory.status(str(source.name)) is not None:
         raise BuildError(
-            f"{source.name} is there already: give another directory, or remove it and {source.name}{SUFFIX}",
+            f"{source.name} is there already: give another directory, or remove it and {source.name}{ACCOUNT_SUFFIX}",
             path=directory,
         )
     if are_vacant([directory]):
@@ -93,8 +93,8 @@ def _check(directory: Directory, source: Source) -> None:
     names = set(directory.names())
     partitions = [name for name in names if parse_directory_name(name) is not None]
     left = {_ATTEMPT_NAME, _SCRATCH_NAME}
-    is_ours = any(name in left or name.removesuffix(TEMPORARY_SUFFIX).endswith(SUFFIX) for name in names)
-    if not is_ours or any(f"{name}{SUFFIX}" not in names for name in partitions):
+    is_ours = any(name in left or name.removesuffix(TEMPORARY_SUFFIX).endswith(ACCOUNT_SUFFIX) for name in names)
+    if not is_ours or any(f"{name}{ACCOUNT_SUFFIX}" not in names for name in partitions):
         raise NotAStoreError(
             "a partition is salvaged into a new or empty directory, or beside others that were salvaged", path=directory
         )
@@ -221,7 +221,7 @@ class _Making:
         """Let the partition be there, with its account and what closes the store properly."""
         directory, name = self._directory, str(self._source.name)
         text = json.dumps(account.to_json(), indent=2)
-        directory.replace(f"{name}{SUFFIX}", text.encode() + b"\n")
+        directory.replace(f"{name}{ACCOUNT_SUFFIX}", text.encode() + b"\n")
         for checkpoint, offset in self._offsets(account).items():
             offsets = read_offsets(directory, checkpoint)
             offsets.pop(self._source.partition, None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError, CorruptCheckpointError, MisplacedBatchError
 from storage.log.epochs import LeaderEpochs
+from storage.offset_text import offsets_text
 from storage.record.layout import LARGEST_OFFSET_DELTA, NO_PRODUCER_ID, NO_TIMESTAMP
 from storage.replicas.digests import DigestMaker
 from storage.replicas.epoch_order import EpochOrder
@@ -23,13 +24,14 @@ from storage.verify.finding import FindingKind
 from storage.verify.log_check import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from storage.files import Directory
     from storage.log.epochs import EpochStart
     from storage.record.reading import Batch
     from storage.replicas.digests import Digests
     from storage.replicas.epoch_order import OddEpoch
+    from storage.replicas.mending import LostOffsets
     from storage.replicas.order import Run
 
 _OFFSET_END = 2**63 - 1
@@ -80,15 +82,17 @@ def scan_replica(
     undeletes: bool = False,
     decodes: bool = False,
     is_compacted: bool = False,
+    lost: Sequence[LostOffsets] = (),
     advance: Callable[[int], object] = lambda _: None,
 ) -> Replica:
     """Read a partition's directory; raises `OSError` if it cannot be listed.
 
     With `undeletes`, segments before the first one that were renamed to be deleted count too. With `decodes`, batches
     are no sound ones whose records do not decode, or whose offsets no index has room for. Between the segments of a log
-    that `is_compacted` no segment is missing. `advance` is given the size of each file that was read.
+    that `is_compacted` no segment is missing. Offsets that it lacks and that salvage has `lost` are damage; compaction
+    did not remove them. `advance` is given the size of each file that was read.
     """
-    scan = _Scan(directory, until_ms, decodes, is_compacted)
+    scan = _Scan(directory, until_ms, decodes, is_compacted, lost)
     for base_offset, name, next_base, is_swap in _segments(directory, undeletes=undeletes):
         scan.add(base_offset, name, next_base, is_swap=is_swap)
         advance(scan.modified_and_size(name)[1])
@@ -119,6 +123,7 @@ class _Scan:
     until_ms: int | None
     decodes: bool
     is_compacted: bool
+    lost: Sequence[LostOffsets]
     base_offset: int | None = None
     late_offset: int | None = None
     lacks_offsets: bool = False
@@ -150,7 +155,8 @@ class _Scan:
             if not damages or damages[-1].offset != due_offset:  # otherwise the segment before has lost its end
                 reason = "no segment with these offsets is there"
                 file = str(FileName(due_offset, Kind.LOG))
-                self.missing.append(Damage(file, 0, None, due_offset, FindingKind.OFFSET_GAP, reason))
+                if not self._note_lost(base_offset, file):
+                    self.missing.append(Damage(file, 0, None, due_offset, FindingKind.OFFSET_GAP, reason))
             self.order.go_on_at(base_offset)
         self.is_after_swap = is_swap
         self._position = 0
@@ -241,6 +247,8 @@ class _Scan:
 
     def _take(self, batch: Batch, segment: tuple[str, int], first_offset: int) -> None:
         order = self.order
+        if self.lost:
+            self._note_lost(batch.read_first_offset(), segment[0])
         if order.is_open and batch.count is not None and not self.lacks_offsets:
             self.lacks_offsets = batch.base_offset > order.due_offset or (
                 batch.count <= batch.last_offset - batch.base_offset
@@ -252,8 +260,31 @@ class _Scan:
         self.epochs.add(batch, segment[0])
         self.digests.add(batch)
 
+    def _note_lost(self, next_offset: int, name: str) -> bool:
+        """Return True if salvage lost the offsets before the next one that is here, and note them."""
+        due_offset = self.order.due_offset
+        known = (each.end is not None and each.begin <= due_offset < next_offset <= each.end for each in self.lost)
+        if not any(known):
+            return False
+        self.order.close()
+        self._note_salvaged(name, offsets_text(due_offset, next_offset))
+        return True
+
+    def _note_salvaged(self, name: str, lost: str) -> None:
+        reason, offset = f"the log was salvaged without {lost}", self.order.due_offset
+        self.order.damages.append(Damage(name, self._position, None, offset, FindingKind.OFFSET_GAP, reason))
+
+    def _note_lost_end(self) -> None:
+        """Note what salvage lost after the end of the log."""
+        end_offset = self.order.due_offset
+        for each in self.lost if self.late_offset is None else ():
+            if each.begin == end_offset:
+                text = "what followed" if each.end is None else offsets_text(each.begin, each.end)
+                self._note_salvaged(str(FileName(end_offset, Kind.LOG)), text)
+
     def replica(self) -> Replica:
         """Return what was found."""
+        self._note_lost_end()
         lacks = self.lacks_offsets
         missing = () if lacks or self.is_compacted else self.missing
         damages = sorted([*self.order.damages, *missing], key=lambda each: (each.offset, each.position))

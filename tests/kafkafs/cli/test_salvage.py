@@ -119,6 +119,41 @@ def test_several_partitions_share_a_directory_which_revive_takes(damaged_store: 
     assert values(tmp_path / "revived") == values(out)
 
 
+def revived_lines(*words: object) -> list[str]:
+    result = run("revive", *words)
+    assert result.exit_code in (0, 1), result.output
+    return result.stdout.splitlines()
+
+
+def test_a_hole_that_salvage_made_is_no_compaction(damaged_store: Path, tmp_path: Path) -> None:
+    out, revived = tmp_path / "out", tmp_path / "revived"
+    assert run("salvage", damaged_store, "orders/0", out).exit_code == 0
+    lines = revived_lines(out, "--into", revived)
+    assert "    damaged  offset 10, on every disk: the log was salvaged without offset 10" in lines
+    assert not [line for line in lines if "it was compacted" in line]
+    assert (revived / "cleaner-offset-checkpoint").read_text().splitlines() == ["0", "0"]
+    verified = run("verify", revived)
+    assert (verified.exit_code, json.loads(verified.stdout.splitlines()[0])["kind"]) == (1, "offset_gap")
+
+
+def test_a_log_that_was_compacted_before_it_was_salvaged(damaged_store: Path, tmp_path: Path) -> None:
+    (damaged_store / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 0\n")
+    out = tmp_path / "out"
+    assert run("salvage", damaged_store, "orders/0", out).exit_code == 0
+    assert account_of(out)["isCompacted"]
+    lines = revived_lines(out, "--into", tmp_path / "revived")
+    assert [line for line in lines if "it was compacted" in line]
+    assert "orders 0 0" in (tmp_path / "revived" / "cleaner-offset-checkpoint").read_text().splitlines()
+
+
+def test_an_account_that_cannot_be_read_says_nothing(damaged_store: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("salvage", damaged_store, "orders/0", out).exit_code == 0
+    (out / "orders-0.salvage.json").write_text('{"lost": 1}')
+    lines = revived_lines(out, "--plan", "--into", tmp_path / "revived")
+    assert [line for line in lines if "this is no account that kafkafs salvage writes" in line]
+
+
 def test_what_is_there_stays(damaged_store: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert run("salvage", damaged_store, "orders/0", out).exit_code == 0
