@@ -54,8 +54,22 @@ def test_what_the_units_run_does_it(console: Console) -> None:
     console.run("kafkafs append store orders/0/append <<< x")
     backup, pruning = run_lines(UNITS / "kafkafs-backup@.service")
     assert console.run(f"{backup} > said; echo code $?") == "code 0"
-    assert console.run(f"ls backups/runs | wc -l; {pruning}; ls backups/runs | wc -l") == "2\n1"
+    counted = "ls backups/runs | wc -l"
+    assert console.run(f"{counted}; export EXIT_STATUS=3; {pruning}; {counted}") == "2\n2"
+    assert console.run(f"export EXIT_STATUS=0; {pruning}; {counted}") == "1"
     assert console.run("kafkafs cat backups/latest orders/0/values") == "x"
+
+
+def test_a_run_that_found_damage_prunes_and_fails(console: Console) -> None:
+    make_stores(console.directory)
+    console.run("export STORE=$PWD/store DEST=$PWD/backups KEEP=1; kafkafs backup store backups")
+    console.run("printf 'x' | dd of=store/orders-0/00000000000000000000.log bs=1 seek=100 conv=notrunc status=none")
+    backup, pruning = run_lines(UNITS / "kafkafs-backup@.service")
+    assert console.run(f"{backup} > said 2>&1; echo code $?") == "code 1"
+    assert console.run(f"export EXIT_STATUS=1; {pruning}; ls backups/runs | wc -l") == "1"
+    unit = settings_of(UNITS / "kafkafs-backup@.service")
+    assert [line.partition("=")[0] for line in unit if "xargs" in line] == ["ExecStopPost"], "it runs after a failure"
+    assert not [line for line in unit if line.startswith("SuccessExitStatus")], "a failure is seen"
 
 
 def test_the_line_for_fstab_is_one(page: Callable[[str], str], tmp_path: Path) -> None:
