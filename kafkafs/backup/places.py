@@ -101,6 +101,7 @@ class BackupPlace:
             raise BackupError(_NOT_EMPTY, path=path)
         if known is not None:
             _check_owner(directory, known, owner)
+        _check_latest(directory)
         return [] if RUNS_NAME not in names else _usable(files, directory.at(RUNS_NAME))
 
     def runs(self) -> list[str]:
@@ -241,6 +242,16 @@ def _known_owner(directory: Directory) -> dict[str, object] | None:
     if not isinstance(said, dict) or said.get("version") != _VERSION:
         raise BackupError("the file is not what kafkafs writes", path=directory.path_of(_OWN_NAME))
     return said
+
+
+def _check_latest(directory: Directory) -> None:
+    """Raise `BackupError` if what is called latest is no link, as where the backups were copied with links followed."""
+    found = directory.status(LATEST_NAME)
+    if found is not None and not found.is_link:
+        raise BackupError(
+            "it is no symbolic link, so that no run can become the latest: move it away",
+            path=directory.path_of(LATEST_NAME),
+        )
 
 
 def _settle_owner(directory: Directory, known: dict[str, object] | None, owner: MetaProperties | None) -> None:
