@@ -12,6 +12,7 @@ from kafkafs.backup.partition_plan import is_watermark_known, plan_partition
 from kafkafs.backup.top_files import RunOffsets, read_ledger, top_files, write_top_files
 from storage.errors import UnknownPartitionError, in_words
 from storage.log_dir import BROKERS_OWN, CLUSTER_METADATA, Doomed, OffsetCheckpoint
+from storage.offset_text import offsets_text
 from storage.segment import Kind, parse_name
 
 if TYPE_CHECKING:
@@ -191,10 +192,20 @@ class RunMaking:
                 for name in sorted(manifest.names() - {name_of(each) for each in self._topic_ids}):
                     yield f"{name} is in the run before, and is not in the store any more"
 
+    def _ended_before(self) -> Iterator[str]:
+        """Yield what ends below where the complete run before has it: the store is an older disk, or lost records."""
+        for manifest in self._earlier:
+            for partition, end_offset in sorted(self._offsets.ends.items()) if manifest.tail is not None else ():
+                before = manifest.partition(partition)
+                if before is not None and end_offset < before.end_offset:
+                    lost = offsets_text(max(end_offset, before.start_offset), before.end_offset)
+                    yield f"{name_of(partition)} ends at offset {end_offset}, and the run before has {lost} of it too"
+
     def finish(self) -> None:
         """Complete the run's directory, all of it on disk."""
         report, store = self._report, self._store
         report.changes += self._gone_since()
+        report.changes += self._ended_before()
         for log_dir in store.log_dirs:
             self._offsets.compacted_since(log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).keys())
             if not store.is_made_here and not is_watermark_known(log_dir):

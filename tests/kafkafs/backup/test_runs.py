@@ -141,6 +141,20 @@ def test_deleted_records_and_topics_stay_deleted(store: BackedUp) -> None:
     assert store.back_up().changes == []
 
 
+def test_a_partition_that_ends_before_it_did_is_named(store: BackedUp) -> None:
+    store.back_up()
+    with store.open() as opened:
+        opened.log_to_write("orders", 0).truncate_to(12)
+        opened.log_to_write("orders", 1).truncate_to(2)
+    report = store.back_up()
+    assert report.changes == [
+        "orders-0 ends at offset 12, and the run before has offsets 12 to 19 of it too",
+        "orders-1 ends at offset 2, and the run before has offset 2 of it too",
+    ]
+    assert not report.failures
+    assert store.back_up().changes == []
+
+
 def test_settings_come_along(store: BackedUp) -> None:
     with store.open() as opened:
         opened.topics.change_config("orders", {"retention.ms": "12345"})
@@ -194,6 +208,18 @@ def test_a_directory_that_holds_something_else_is_refused(store: BackedUp) -> No
     with pytest.raises(BackupError, match="is not empty, and has no backups in it"):
         list(store.backup().plan())
     assert store.files.names(DEST) == ["mine.txt"]
+
+
+def test_a_latest_that_is_no_link_is_refused_before_anything_is_copied(store: BackedUp) -> None:
+    store.back_up()
+    store.files.directory(DEST).remove("latest")
+    store.files.make_directory(DEST / "latest")
+    runs = store.files.names(DEST / "runs")
+    with pytest.raises(BackupError, match="it is no symbolic link"):
+        store.back_up()
+    with pytest.raises(BackupError, match="it is no symbolic link"):
+        list(store.backup().plan())
+    assert store.files.names(DEST / "runs") == runs
 
 
 def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
