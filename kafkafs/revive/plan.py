@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkafs.revive.disks import reason_of
 from kafkafs.revive.holding import hold, is_unknown
 from kafkafs.revive.known import is_compacted, known_settings
+from kafkafs.revive.namesakes import namesake_notes
 from storage.errors import InvalidTopicError, UnknownPartitionError
-from storage.ids import format_id
 from storage.internal import offsets, shares, transactions
 from storage.log_dir import CLUSTER_METADATA, DirectoryState, OffsetCheckpoint
 from storage.replicas import compose, scan_replica
@@ -278,14 +278,10 @@ class _TopicPlanning:
         in_cluster = self._cluster.topic_id(self._topic)
         newest = max(latest, key=lambda each: latest[each], default=in_cluster)
         topic_id = in_cluster if in_cluster in latest else newest
-        others = [each for each in latest if each != topic_id]
-        if others:
+        if len(latest) > 1:
             why = "the metadata log has that one" if topic_id == in_cluster else "that one has the newest records"
             assert topic_id is not None
-            self._notes.append(
-                f"{len(latest)} topics of this name are on the disks; the one with the id {format_id(topic_id)} is "
-                f"revived, because {why}; left out: {', '.join(map(format_id, others))}"
-            )
+            self._notes += namesake_notes(self._topic, topic_id, why, sources)
         elif self._cluster.is_known and in_cluster is None and topic_id is not None:
             self._notes.append("the metadata log does not have it: it was deleted, or made after that log ends")
         return topic_id, [each for each in sources if each.candidate.topic_id in (None, topic_id)]

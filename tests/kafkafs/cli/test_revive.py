@@ -145,6 +145,23 @@ def test_of_two_topics_of_a_name_the_newest_is_revived(disk: Path, tmp_path: Pat
     assert topic["partitions"][0]["from"].startswith(str(tmp_path / "later"))
 
 
+def test_a_deleted_topic_that_was_made_again_can_be_had(disk: Path, tmp_path: Path) -> None:
+    with kafkafs.open([tmp_path / "later"], write=True) as store:
+        store.create("orders")[0].append(b"later")
+    deleted = "orders-0.0123456789abcdef0123456789abcdef-delete"
+    (disk / "orders-0").rename(disk / deleted)
+    shutil.copytree(tmp_path / "later" / "orders-0", disk / "orders-0")
+    note, left_out, *_ = planned(disk, "--undelete", "--topics", "orders")["orders"]["notes"]
+    assert "move the directories of the others away" in note
+    assert left_out.startswith(f"left out {disk / deleted}: offsets 0 to {RECORDS - 1} of the topic with the id ")
+    (tmp_path / "alone").mkdir()
+    shutil.copytree(disk / deleted, tmp_path / "alone" / deleted)
+    (disk / "orders-0").rename(tmp_path / "orders-0")
+    for found in (disk, tmp_path / "alone"):
+        (partition,) = planned(found, "--undelete", "--topics", "orders")["orders"]["partitions"]
+        assert partition["endOffset"] == RECORDS
+
+
 def test_a_metadata_log_tells_settings_quotas_acls_and_users(datasets: Callable[[str], Path], tmp_path: Path) -> None:
     disks = [datasets("kafka-3.9") / "kafka-3.9" / log_dir for log_dir in ("d1", "d2")]
     topics = planned(*disks)
