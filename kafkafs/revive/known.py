@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.revive.disks import reason_of
-from storage.cluster import MetadataLog
+from storage.cluster import BOOTSTRAP_NAME, MetadataLog, read_bootstrap
 from storage.config import TOPIC_SETTINGS, StoreConfig, TopicConfig, check_topic_setting
 from storage.errors import ConfigError, StorageError
 from storage.internal import TOPIC_RESOURCE, ClusterImage
@@ -13,7 +13,7 @@ from storage.log import FollowedLog
 from storage.log_dir import CLUSTER_METADATA, COMPACTED_BY_BROKERS, DirectoryName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from kafkafs.revive.disks import Disk
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from storage.files import Directory
 
 FROM_METADATA: Final = "the metadata log"
+FROM_BOOTSTRAP: Final = BOOTSTRAP_NAME
 FROM_SETTINGS_FILE: Final = "kafkafs' settings file"
 FROM_BROKERS: Final = "what brokers give it when they make it"
 UNKNOWN: Final = "unknown"
@@ -56,16 +57,19 @@ class Known(NamedTuple):
 class Cluster(NamedTuple):
     """The cluster by the newest metadata log on the disks; an empty image without one.
 
-    `directory` is where that log is. `flaw` says why the image may differ from the cluster's.
+    Where there is none, the cluster is that of a store that was revived and whose broker never ran, by the records that
+    it would begin with. `directory` and `origin` are where the image is from. `flaw` says why it may differ from the
+    cluster's.
     """
 
     image: ClusterImage
     directory: Directory | None = None
     flaw: str = ""
+    origin: str = FROM_METADATA
 
     @property
     def is_known(self) -> bool:
-        """True if there is a metadata log."""
+        """True if something on the disks says what the cluster had."""
         return self.directory is not None
 
     def topic_id(self, topic: str) -> UUID | None:
@@ -73,7 +77,7 @@ class Cluster(NamedTuple):
         return self.image.topic_ids.get(topic)
 
 
-def read_cluster(disks: Iterable[Disk], clock: Clock) -> tuple[Cluster, list[str]]:
+def read_cluster(disks: Sequence[Disk], clock: Clock) -> tuple[Cluster, list[str]]:
     """Return the cluster by the metadata log that goes furthest, and sentences about those that cannot be read."""
     found: list[Cluster] = []
     flaws: list[str] = []
@@ -85,10 +89,25 @@ def read_cluster(disks: Iterable[Disk], clock: Clock) -> tuple[Cluster, list[str
             found.append(_read(directory, clock))
         except (StorageError, OSError) as error:
             flaws.append(f"{directory}: the metadata log cannot be read ({reason_of(error)}), and is passed over")
+    if not found:
+        found = list(_begun(disks, flaws))
     best = max(found, key=lambda each: (each.image.end_offset, not each.flaw), default=Cluster(ClusterImage()))
     if best.flaw:
         flaws.append(f"{best.directory}: the metadata log ends before damage: {best.flaw}")
     return best, flaws
+
+
+def _begun(disks: Iterable[Disk], flaws: list[str]) -> Iterator[Cluster]:
+    """Yield the clusters that revived stores would begin with; what Kafka's tools write there has no topics."""
+    for disk in disks:
+        try:
+            image = read_bootstrap(disk.directory)
+        except (StorageError, OSError) as error:
+            path = disk.directory.path_of(BOOTSTRAP_NAME)
+            flaws.append(f"{path} cannot be read ({reason_of(error)}), and is passed over")
+            continue
+        if image is not None and image.topic_ids:
+            yield Cluster(image, disk.directory, origin=FROM_BOOTSTRAP)
 
 
 def _read(directory: Directory, clock: Clock) -> Cluster:
@@ -107,7 +126,7 @@ def known_settings(topic: str, topic_id: UUID | None, cluster: Cluster, disks: S
     if from_cluster is not None and topic_id in (None, from_cluster):
         told = {key: each.value for key, each in cluster.image.settings_of(TOPIC_RESOURCE, topic).items()}
         settings = {**told, **({} if written is None else written.settings)}
-        return Known(settings, FROM_METADATA)
+        return Known(settings, cluster.origin)
     if written is not None:
         return Known(dict(written.settings), FROM_SETTINGS_FILE)
     if topic in INTERNAL_SETTINGS:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.revive.disks import reason_of
 from kafkafs.revive.holding import hold, is_unknown
-from kafkafs.revive.known import is_compacted, known_settings
+from kafkafs.revive.known import FROM_BOOTSTRAP, is_compacted, known_settings
 from kafkafs.revive.namesakes import namesake_notes
 from storage.errors import InvalidTopicError, UnknownPartitionError
 from storage.internal import offsets, shares, transactions
@@ -242,6 +242,11 @@ class _TopicPlanning:
                 "it is tiered: without the old broker's remote.log settings in revived.properties the new one serves "
                 "what is on the disks, and refuses to change the topic's settings, so that it cannot be released"
             )
+        if known.origin == FROM_BOOTSTRAP:
+            self._notes.append(
+                "its retention.ms and retention.bytes are those with which the revival before this one holds it: those "
+                "that it had are not known here, so set them when you release it"
+            )
         by_number: dict[int, list[Source]] = defaultdict(list)
         for source in chosen:
             by_number[source.candidate.name.partition].append(source)
@@ -279,11 +284,13 @@ class _TopicPlanning:
         newest = max(latest, key=lambda each: latest[each], default=in_cluster)
         topic_id = in_cluster if in_cluster in latest else newest
         if len(latest) > 1:
-            why = "the metadata log has that one" if topic_id == in_cluster else "that one has the newest records"
+            why = (
+                f"{self._cluster.origin} has that one" if topic_id == in_cluster else "that one has the newest records"
+            )
             assert topic_id is not None
             self._notes += namesake_notes(self._topic, topic_id, why, sources)
         elif self._cluster.is_known and in_cluster is None and topic_id is not None:
-            self._notes.append("the metadata log does not have it: it was deleted, or made after that log ends")
+            self._notes.append(f"{self._cluster.origin} does not have it: it was deleted, or made later")
         return topic_id, [each for each in sources if each.candidate.topic_id in (None, topic_id)]
 
     def _count(self, found: Mapping[int, object], topic_id: UUID | None) -> int:

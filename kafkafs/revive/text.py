@@ -103,7 +103,7 @@ def _not_chosen_lines(plan: Plan) -> Iterator[str]:
 
 
 def _cluster_lines(plan: Plan, level: int) -> Iterator[str]:
-    image = plan.cluster.image
+    image, origin = plan.cluster.image, plan.cluster.origin
     if not plan.cluster.is_known:
         yield (
             "note: there is no metadata log on these disks: the cluster's quotas, ACLs, users and features are "
@@ -111,7 +111,7 @@ def _cluster_lines(plan: Plan, level: int) -> Iterator[str]:
         )
         return
     yield (
-        f"from the metadata log: {sum(map(len, image.quotas.values()))} quotas, {len(image.acls)} ACLs, "
+        f"from {origin}: {sum(map(len, image.quotas.values()))} quotas, {len(image.acls)} ACLs, "
         f"{len(image.secrets)} users' credentials"
     )
     left_out = carried_features(plan, level)[1]
@@ -121,12 +121,12 @@ def _cluster_lines(plan: Plan, level: int) -> Iterator[str]:
         yield f"note: {len(image.tokens)} delegation tokens are left out: create new ones"
     absent = sorted(image.topic_ids.keys() - plan.on_disk)
     if absent:
-        yield f"note: the metadata log has topics of which no partition is here: {', '.join(absent)}"
+        yield f"note: {origin} has topics of which no partition is here: {', '.join(absent)}"
     planned = {topic.name for topic in plan.topics}
     passed_over = sorted(image.topic_ids.keys() & plan.on_disk - plan.not_chosen - planned)
     if passed_over:
         yield (
-            "note: the metadata log has topics of which these disks have only directories that --undelete or --include "
+            f"note: {origin} has topics of which these disks have only directories that --undelete or --include "
             f"takes in: {', '.join(passed_over)}"
         )
 

@@ -13,7 +13,7 @@ before damage, since a missing record may change the meaning of every later one.
 
 from __future__ import annotations
 
-from storage.cluster.bootstrap import write_bootstrap
+from storage.cluster.bootstrap import BOOTSTRAP_NAME, read_bootstrap, write_bootstrap
 from storage.cluster.followed_topics import OffsetsLog
 from storage.cluster.group_description import GroupDescription, GroupRow, Surroundings, describe_group, group_rows
 from storage.cluster.metadata_log import MetadataLog, is_metadata_snapshot
@@ -21,6 +21,7 @@ from storage.cluster.open_transactions import OpenInPartition, OpenTransaction
 from storage.cluster.quorum_state import QUORUM_STATE_NAME, QuorumState
 
 __all__ = [
+    "BOOTSTRAP_NAME",
     "QUORUM_STATE_NAME",
     "GroupDescription",
     "GroupRow",
@@ -33,5 +34,6 @@ __all__ = [
     "describe_group",
     "group_rows",
     "is_metadata_snapshot",
+    "read_bootstrap",
     "write_bootstrap",
 ]

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.internal import control
+from storage.cluster.metadata_log import read_snapshot
+from storage.internal import ClusterImage, control
 from storage.record import BatchForm, ControlType, batches_of_rows
 from storage.record.encoding import quorum_batch
 
@@ -30,6 +31,18 @@ _BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 def write_bootstrap(directory: Directory, records: Sequence[bytes], now_ms: int) -> None:
     """Write the file with these records of the metadata log, in one step and durably."""
     directory.replace(BOOTSTRAP_NAME, snapshot_of(records, now_ms))
+
+
+def read_bootstrap(directory: Directory) -> ClusterImage | None:
+    """Return the cluster with which a node begins that never ran, credentials included; None without the file.
+
+    Raises `StorageError` for a file that is not whole, and `OSError`.
+    """
+    if directory.status(BOOTSTRAP_NAME) is None:
+        return None
+    image = ClusterImage(snapshot=BOOTSTRAP_NAME, keeps_secrets=True)
+    read_snapshot(directory, BOOTSTRAP_NAME, image)
+    return image
 
 
 def snapshot_of(records: Sequence[bytes], now_ms: int) -> bytes:

@@ -147,14 +147,7 @@ class MetadataLog:
     def _snapshot(self, name: str) -> ClusterImage:
         """Read a snapshot; raises `StorageError` if it is not whole."""
         image = self._new_image(name.partition(".")[0])
-        last = None
-        with self._directory.open_reading(name) as file:
-            scan = LogScan(file)
-            for batch in scan:
-                batch.check_crc()
-                last = _apply(image, batch, None) or last
-            if scan.trailing_bytes or last != _SNAPSHOT_FOOTER:
-                raise CorruptMetadataError("the snapshot is not whole", path=self._directory.path_of(name))
+        read_snapshot(self._directory, name, image)
         return image
 
     def _new_image(self, snapshot: str = "") -> ClusterImage:
@@ -173,6 +166,18 @@ class MetadataLog:
                 self._position = batch.last_offset + 1
             if not fetched.batches:
                 return
+
+
+def read_snapshot(directory: Directory, name: str, image: ClusterImage) -> None:
+    """Let the image take in the records of a snapshot; raises `StorageError` if the file is not whole."""
+    last = None
+    with directory.open_reading(name) as file:
+        scan = LogScan(file)
+        for batch in scan:
+            batch.check_crc()
+            last = _apply(image, batch, None) or last
+        if scan.trailing_bytes or last != _SNAPSHOT_FOOTER:
+            raise CorruptMetadataError("the snapshot is not whole", path=directory.path_of(name))
 
 
 def _apply(image: ClusterImage, batch: Batch, from_offset: int | None) -> str | None:

@@ -173,6 +173,25 @@ def test_a_metadata_log_tells_settings_quotas_acls_and_users(datasets: Callable[
     assert planned(alone, "--topics", "t-txn")["t-txn"]["settings"] == topics["t-txn"]["settings"]
 
 
+def test_a_revived_store_keeps_its_settings_when_it_is_revived_before_its_broker_ran(
+    datasets: Callable[[str], Path], tmp_path: Path
+) -> None:
+    disks = [datasets("kafka-3.9") / "kafka-3.9" / log_dir for log_dir in ("d1", "d2")]
+    revive(*disks, "--into", tmp_path / "one")
+    assert CliRunner().invoke(main, ["backup", str(tmp_path / "one"), str(tmp_path / "backups")]).exit_code == 0
+    for source in (tmp_path / "one", tmp_path / "backups" / "latest"):
+        topics = planned(source)
+        assert {topic["settingsFrom"] for topic in topics.values()} == {"bootstrap.checkpoint"}
+        first = planned(*disks)
+        assert {name: each["settings"] for name, each in topics.items()} == {
+            name: each["settings"] for name, each in first.items()
+        }
+        assert "revival before this one" in topics["t-compact"]["notes"][0]
+    (tmp_path / "one" / "bootstrap.checkpoint").write_bytes(b"garbage")
+    plan = json.loads(revive(tmp_path / "one", "--into", "/nowhere/at-all", "--plan", "--json"))
+    assert any("bootstrap.checkpoint cannot be read" in note for note in plan["notes"])
+
+
 def test_topics_that_were_not_chosen_are_not_said_to_be_missing(
     datasets: Callable[[str], Path], tmp_path: Path
 ) -> None:
