@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkafs.backup.latest import check_latest_leads_to_a_run
 from kafkafs.backup.manifest import Manifest, sha256_of
 from storage.errors import NotAStoreError
 from storage.log_dir import RUN_MANIFEST_NAME
@@ -35,6 +36,7 @@ class RunCheck:
 
     def __init__(self, files: Files, path: Path) -> None:
         self.files = self.done_bytes = 0
+        check_latest_leads_to_a_run(files, path)
         self._directory = files.directory(path)
         if self._directory.status(RUN_MANIFEST_NAME) is None:
             raise NotAStoreError("this is no run of a backup: it has no manifest", path=path)

@@ -170,12 +170,10 @@ class BackupPlace:
 
     def settle(self) -> None:
         """Let `latest` point to the newest complete run, if a crash came between the two steps of `complete`."""
-        for name in reversed(self.runs()):
-            with suppress(DamagedRunError, OSError):
-                tail = Manifest.read(self.run(name)).tail
-                if tail is not None and not tail.get("failures"):
-                    self._point_to(name)
-                    return
+        name = _newest_complete(self._files, self._runs)
+        if name is not None:
+            with suppress(OSError):
+                self._point_to(name)
 
     def _point_to(self, name: str) -> None:
         target = f"{RUNS_NAME}/{name}"
@@ -201,6 +199,27 @@ class BackupPlace:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def is_backup_place(directory: Directory) -> bool:
+    """True if backups have been made in the directory."""
+    return directory.status(_OWN_NAME) is not None
+
+
+def newest_complete(files: Files, path: Path) -> Path | None:
+    """Return the newest run in a directory of backups that lacks nothing, None if it has none."""
+    runs = path / RUNS_NAME
+    name = _newest_complete(files, files.directory(runs)) if files.directory(runs).own_status() is not None else None
+    return None if name is None else runs / name
+
+
+def _newest_complete(files: Files, runs: Directory) -> str | None:
+    for name in reversed(_runs_in(runs)):
+        with suppress(DamagedRunError, OSError):
+            tail = Manifest.read(files.directory(Path(runs.path) / name)).tail
+            if tail is not None and not tail.get("failures"):
+                return name
+    return None
 
 
 def check_apart(files: Files, log_dirs: Sequence[LogDir], dest: Path) -> None:

@@ -48,6 +48,10 @@ def store_paths(ctx: click.Context, parameter: click.Parameter, text: str) -> tu
         if part != part.strip() and not os.path.lexists(part):
             end = "begins" if part != part.lstrip() else "ends"
             raise NotAStoreError(f"there is no such directory; its name {end} with a blank, as it was given", path=part)
+        if Path(part).is_symlink() and not Path(part).exists():
+            from kafkafs.backup import check_latest_leads_to_a_run
+
+            check_latest_leads_to_a_run(Files(), Path(part))
     return paths
 
 

@@ -124,6 +124,24 @@ def test_rot_and_what_does_not_belong_are_found(store: str, tmp_path: Path) -> N
     }
 
 
+def test_a_latest_that_leads_nowhere_names_the_newest_run(store: str, tmp_path: Path) -> None:
+    dest = tmp_path / "backups"
+    backup(store, dest)
+    older = (dest / "latest").resolve()
+    backup(store, dest)
+    gone = (dest / "latest").resolve()
+    shutil.rmtree(gone)
+    said = f"it is a link that leads nowhere, to runs/{gone.name}, which was removed; "
+    for words in (["backup", "--check"], ["ls"], ["verify"]):
+        result = CliRunner().invoke(main, [*words, str(dest / "latest")])
+        assert result.exit_code == EXIT_USAGE
+        assert f"{said}the newest complete run is {older} (" in result.stderr
+    shutil.rmtree(older)
+    assert f"{said}no complete run is left" in backup("--check", dest / "latest").stderr
+    (tmp_path / "latest").symlink_to("nowhere")
+    assert "there is no such directory" in CliRunner().invoke(main, ["ls", str(tmp_path / "latest")]).stderr
+
+
 def test_a_run_is_checked_although_the_environment_names_a_store(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
