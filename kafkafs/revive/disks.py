@@ -1,7 +1,7 @@
 """The log directories of dead brokers, as far as they can still be read; no byte of them changes.
 
 A file at the top that is damaged says nothing, and the plan says so. What keeps a broker from starting is no reason
-here: a missing or damaged `meta.properties`, a missing marker, a directory of another broker.
+here: a missing or damaged `meta.properties`, a missing marker, a directory of another broker of the cluster.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from storage.log_dir import (
     DirectoryName,
     DirectoryState,
     OffsetCheckpoint,
+    check_one_cluster,
     check_stores,
     parse_directory_name,
     read_meta_properties,
@@ -130,7 +131,10 @@ class Disk:
 
 
 def read_disks(files: Files, paths: Sequence[Path]) -> list[Disk]:
-    """Read the top of some log directories; raises `NotAStoreError` for a path that is none."""
+    """Read the top of some log directories; raises `NotAStoreError` for a path that is none.
+
+    Raises `CorruptMetadataError` if they are of several clusters: each has topics of its own, whatever their names.
+    """
     disks = []
     for path in dict.fromkeys(paths):
         directory = files.add_root(path)
@@ -138,6 +142,7 @@ def read_disks(files: Files, paths: Sequence[Path]) -> list[Disk]:
         disk = Disk(directory)
         disk.read()
         disks.append(disk)
+    check_one_cluster({str(disk.directory): disk.properties for disk in disks if disk.properties is not None})
     return disks
 
 

@@ -9,6 +9,7 @@ from storage.log_dir.log_dir import LogDir, clean_marker, distinct_log_dirs
 from storage.log_dir.meta_properties import (
     META_PROPERTIES_NAME,
     MetaProperties,
+    check_one_cluster,
     read_meta_properties,
     write_meta_properties,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "OffsetCheckpoint",
     "Partition",
     "are_vacant",
+    "check_one_cluster",
     "check_stores",
     "clean_marker",
     "distinct_log_dirs",

@@ -76,9 +76,15 @@ def check_agreement(found: Mapping[str, MetaProperties]) -> None:
         raise CorruptMetadataError(reason, path=path)
 
 
+def check_one_cluster(found: Mapping[str, MetaProperties]) -> None:
+    """Raise `CorruptMetadataError` unless these directories, by their paths, can be of brokers of one cluster."""
+    for path, reason in _of_other_clusters(found):
+        raise CorruptMetadataError(reason, path=path)
+
+
 def disagreements(found: Mapping[str, MetaProperties]) -> Iterator[tuple[str, str]]:
     """Each directory, by its path, that cannot be of one broker with most of the others, and the reason."""
-    yield from _disagreeing("cluster", {path: properties.cluster_id for path, properties in found.items()})
+    yield from _of_other_clusters(found)
     yield from _disagreeing("node", {path: properties.node_id for path, properties in found.items()})
     owners: dict[UUID, str] = {}
     for path, properties in found.items():
@@ -97,6 +103,10 @@ def startup_flaw(properties: MetaProperties) -> str | None:
     if properties.node_id is None:
         return f"{key} is missing"
     return f"{key} is {properties.node_id}, below 0" if properties.node_id < 0 else None
+
+
+def _of_other_clusters(found: Mapping[str, MetaProperties]) -> Iterator[tuple[str, str]]:
+    return _disagreeing("cluster", {path: properties.cluster_id for path, properties in found.items()})
 
 
 def _disagreeing(kind: str, found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
