@@ -11,7 +11,6 @@ Names ascend with time, and a run gets its name once all of it is on disk.
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -22,7 +21,7 @@ from kafkafs.backup.errors import BackupError, DamagedRunError
 from kafkafs.backup.manifest import Manifest
 from storage.errors import NotAStoreError, StoreLockedError
 from storage.files import PROPERTIES_BYTES_MAX, TEMPORARY_SUFFIX
-from storage.log_dir import LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME, Doomed
+from storage.log_dir import BACKUPS_NAME, LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME, Doomed, home_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,12 +34,11 @@ if TYPE_CHECKING:
 LATEST_NAME: Final = "latest"
 RUNS_NAME: Final = "runs"
 
-_OWN_NAME: Final = "kafkafs-backups.json"
 _VERSION: Final = 1
 _UNFINISHED: Final = ".unfinished"
 _RUN: Final = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
 _RUN_FORMAT: Final = "%Y%m%dT%H%M%S.%f"
-_VACANT: Final = frozenset({LOCK_NAME, LOST_AND_FOUND, RUNS_NAME, f"{_OWN_NAME}{TEMPORARY_SUFFIX}"})
+_VACANT: Final = frozenset({LOCK_NAME, LOST_AND_FOUND, RUNS_NAME, f"{BACKUPS_NAME}{TEMPORARY_SUFFIX}"})
 _NOT_EMPTY: Final = "the directory is not empty, and has no backups in it; name another"
 _STEP_BACK_MAX: Final = timedelta(minutes=1)
 """By how much a clock that is set back is put up with: then names go on from the newest run's."""
@@ -225,21 +223,13 @@ def _newest_complete(files: Files, runs: Directory) -> str | None:
 def check_apart(files: Files, log_dirs: Sequence[LogDir], dest: Path) -> None:
     """Raise `BackupError` if the directory of backups lies in the store, or the store in it, by whichever path."""
     homes = {log_dir.identity: log_dir for log_dir in log_dirs}
-    for place in _upwards(dest):
-        status = files.directory(place).own_status()
-        if status is not None and status.identity in homes:
-            raise BackupError(f"the backups would lie in the store itself, {homes[status.identity].path}", path=dest)
+    home = home_of(files, dest, homes)
+    if home is not None:
+        raise BackupError(f"the backups would lie in the store itself, {home.path}", path=dest)
     own = files.directory(dest).own_status()
-    for log_dir in log_dirs if own is not None else ():
-        for place in _upwards(log_dir.path):
-            status = files.directory(place).own_status()
-            if status is not None and own is not None and status.identity == own.identity:
-                raise BackupError(f"the store {log_dir.path} lies in the directory of the backups", path=dest)
-
-
-def _upwards(path: Path) -> list[Path]:
-    real = Path(os.path.realpath(path))
-    return [real, *real.parents]
+    for log_dir in log_dirs:
+        if own is not None and home_of(files, log_dir.path, {own.identity: dest}) is not None:
+            raise BackupError(f"the store {log_dir.path} lies in the directory of the backups", path=dest)
 
 
 def _names(directory: Directory) -> list[str] | None:
@@ -253,13 +243,13 @@ def _names(directory: Directory) -> list[str] | None:
 
 def _known_owner(directory: Directory) -> dict[str, object] | None:
     try:
-        said: object = json.loads(directory.read_small(_OWN_NAME, BackupError, PROPERTIES_BYTES_MAX))
+        said: object = json.loads(directory.read_small(BACKUPS_NAME, BackupError, PROPERTIES_BYTES_MAX))
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict) or said.get("version") != _VERSION:
-        raise BackupError("the file is not what kafkafs writes", path=directory.path_of(_OWN_NAME))
+        raise BackupError("the file is not what kafkafs writes", path=directory.path_of(BACKUPS_NAME))
     return said
 
 
@@ -277,7 +267,7 @@ def _settle_owner(directory: Directory, known: dict[str, object] | None, owner: 
     cluster_id, node_id = (None, None) if owner is None else (owner.cluster_id, owner.node_id)
     if known is None:
         said = {"version": _VERSION, "clusterId": cluster_id, "nodeId": node_id}
-        directory.replace(_OWN_NAME, json.dumps(said).encode() + b"\n")
+        directory.replace(BACKUPS_NAME, json.dumps(said).encode() + b"\n")
     else:
         _check_owner(directory, known, owner)
 

@@ -136,6 +136,7 @@ def revive(
     cluster, flaws = reviving.read_cluster(disks, Clock())
     log_dirs = tuple(plain_path(path.absolute()) for path in target)
     level = _level(metadata_version, cluster, target)
+    reviving.check_apart(files, disks, log_dirs)
     making = reviving.Making(log_dirs, _NODE_ID, level, links, broker_settings(server_properties))
     if not is_plan:
         reviving.prepare_target([files.add_root(path) for path in log_dirs])  # before everything is read

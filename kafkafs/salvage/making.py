@@ -8,10 +8,8 @@ was closed properly. The source is only read.
 from __future__ import annotations
 
 import json
-import os
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.salvage.account import Account
@@ -25,6 +23,7 @@ from storage.log_dir import (
     OffsetCheckpoint,
     are_vacant,
     clean_marker,
+    home_of,
     make_directories,
     parse_directory_name,
     read_offsets,
@@ -35,6 +34,7 @@ from storage.verify import FindingKind, PartitionExpectation, Severity, verify_p
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
     from uuid import UUID
 
     from kafkafs.salvage.source import Source
@@ -72,11 +72,8 @@ def salvage(
 
 def _check_apart(files: Files, target: Path, source: Source) -> None:
     """Raise `BuildError` if the target lies in the store, by whichever path: no broker starts with it there."""
-    real = Path(os.path.realpath(target))
-    for place in (real, *real.parents):
-        status = files.directory(place).own_status()
-        if status is not None and status.identity in source.homes:
-            raise BuildError("the copy would lie in the store itself; give a directory outside of it", path=target)
+    if home_of(files, target, dict.fromkeys(source.homes, source)) is not None:
+        raise BuildError("the copy would lie in the store itself; give a directory outside of it", path=target)
 
 
 def _check(directory: Directory, source: Source) -> None:

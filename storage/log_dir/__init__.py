@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.log_dir.apart import home_of, places_above
 from storage.log_dir.checkpoints import OffsetCheckpoint, Partition, read_offsets, write_offsets
 from storage.log_dir.creation import are_vacant, make_directories
 from storage.log_dir.inventory import Inventory
@@ -22,7 +23,14 @@ from storage.log_dir.names import (
     is_topic_name,
     parse_directory_name,
 )
-from storage.log_dir.recognition import CLEAN_MARKER_NAME, LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME, check_stores
+from storage.log_dir.recognition import (
+    BACKUPS_NAME,
+    CLEAN_MARKER_NAME,
+    LOCK_NAME,
+    LOST_AND_FOUND,
+    RUN_MANIFEST_NAME,
+    check_stores,
+)
 from storage.log_dir.removals import Doomed
 from storage.log_dir.settings_file import (
     SETTINGS_NAME,
@@ -33,6 +41,7 @@ from storage.log_dir.settings_file import (
 )
 
 __all__ = [
+    "BACKUPS_NAME",
     "BROKERS_OWN",
     "CLEAN_MARKER_NAME",
     "CLUSTER_METADATA",
@@ -56,9 +65,11 @@ __all__ = [
     "check_stores",
     "clean_marker",
     "distinct_log_dirs",
+    "home_of",
     "is_topic_name",
     "make_directories",
     "parse_directory_name",
+    "places_above",
     "read_meta_properties",
     "read_offsets",
     "read_server_properties",

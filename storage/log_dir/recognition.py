@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 CLEAN_MARKER_NAME: Final = ".kafka_cleanshutdown"
 LOCK_NAME: Final = ".lock"
 LOST_AND_FOUND: Final = "lost+found"
+BACKUPS_NAME: Final = "kafkafs-backups.json"
+"""The file of a directory of backups, whose runs lie in it."""
 RUN_MANIFEST_NAME: Final = "kafkafs-backup.jsonl"
 """The file of a backup's run, which shares files with other runs: nothing may be written to it."""
 

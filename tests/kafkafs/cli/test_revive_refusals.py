@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+from click.testing import CliRunner
 from revived_stores import fingerprint, revive
 
 import kafkafs
+from kafkafs.cli import main
 from storage.files import Files
 from storage.log_dir import MetaProperties, read_meta_properties, write_meta_properties
 
@@ -52,3 +55,30 @@ def test_disks_of_two_nodes_of_a_cluster_and_one_that_does_not_say_are_revived(t
     revive(*disks, "--into", tmp_path / "node")
     with kafkafs.open([tmp_path / "node"]) as store:
         assert sorted(store) == ["of-1", "of-2", "of-3"]
+
+
+@pytest.mark.parametrize("place", ["new", "orders-9", "orders-0/new"])
+def test_a_store_is_not_made_in_a_source(tmp_path: Path, place: str) -> None:
+    source = made(tmp_path / "source")
+    (tmp_path / "link").symlink_to(source)
+    for path in (source, tmp_path / "link"):
+        for options in ([], ["--plan"]):
+            said = refused(tmp_path, source, "--into", path / place, *options)
+            assert f"the new store would lie in {source}, which is only read" in said
+
+
+def test_no_source_is_taken_from_where_the_store_is_made(tmp_path: Path) -> None:
+    made(tmp_path / "source")
+    (tmp_path / "node").mkdir()
+    (tmp_path / "node" / "kafkafs-reviving.json").write_text("{}")
+    inner = (tmp_path / "source").rename(tmp_path / "node" / "source")
+    assert f"{inner} lies in it" in refused(tmp_path, inner, "--into", tmp_path / "node")
+
+
+def test_a_store_is_not_made_among_backups(tmp_path: Path) -> None:
+    source, backups = made(tmp_path / "source"), tmp_path / "backups"
+    assert CliRunner().invoke(main, ["backup", str(source), str(backups)]).exit_code == 0
+    for place in (backups / "new", backups / "runs" / "new", backups / "latest" / "new"):
+        said = refused(tmp_path, source, "--into", place)
+        assert f"would lie in the directory of backups {backups}" in said
+    revive(backups / "latest", "--into", tmp_path / "node")
