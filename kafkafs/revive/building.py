@@ -25,7 +25,9 @@ from storage.ids import format_id, parse_id, random_id
 from storage.log_dir import (
     CLEAN_MARKER_NAME,
     LOCK_NAME,
+    LOST_AND_FOUND,
     META_PROPERTIES_NAME,
+    REVIVING_NAME,
     DirectoryName,
     Doomed,
     MetaProperties,
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
 
     Advance = Callable[[str, int, int], None]
 
-_STATE_NAME: Final = "kafkafs-reviving.json"
 _ATTEMPT_NAME: Final = "kafkafs-partition.attempt"
 _META_VERSION: Final = 1
 
@@ -124,11 +125,15 @@ def prepare_target(directories: Sequence[Directory]) -> bool:
 
     What a run left that was interrupted before that is removed. Raises `NotAStoreError` if something else is there.
     """
+    for directory in directories:
+        if directory.status(LOST_AND_FOUND) is not None:
+            reason = f"no broker starts beside {LOST_AND_FOUND}: give a directory below this one"
+            raise NotAStoreError(f"{reason}, such as {directory.path_of('kafka')}", path=directory)
     first = directories[0]
-    if first.status(_STATE_NAME) is not None:
+    if first.status(REVIVING_NAME) is not None:
         return False
     with suppress(FileNotFoundError):
-        first.remove(f"{_STATE_NAME}{TEMPORARY_SUFFIX}")
+        first.remove(f"{REVIVING_NAME}{TEMPORARY_SUFFIX}")
     if first.status(PROPERTIES_NAME) is not None:
         reason = f"a store was revived here before: start a broker with its {PROPERTIES_NAME}"
         raise NotAStoreError(f"{reason}, or give an empty directory", path=first)
@@ -161,14 +166,14 @@ class _Run:
     def begin(self, entropy: Callable[[int], bytes]) -> None:
         """Begin, or go on with an earlier run; raises `BuildError` if that had another plan."""
         first = self._directories[0]
-        if first.status(_STATE_NAME) is None:
-            first.replace(_STATE_NAME, _State.of(self._plan, self._making, self._purpose, entropy).to_json())
+        if first.status(REVIVING_NAME) is None:
+            first.replace(REVIVING_NAME, _State.of(self._plan, self._making, self._purpose, entropy).to_json())
         self._state = self._loaded(first)
 
     def _loaded(self, first: Directory) -> _State:
-        path = first.path_of(_STATE_NAME)
+        path = first.path_of(REVIVING_NAME)
         try:
-            found: Any = json.loads(first.read_small(_STATE_NAME, BuildError, SNAPSHOT_BYTES_MAX))
+            found: Any = json.loads(first.read_small(REVIVING_NAME, BuildError, SNAPSHOT_BYTES_MAX))
             state = _State(
                 str(found["purpose"]),
                 str(found["clusterId"]),
@@ -248,7 +253,7 @@ class _Run:
     def end(self) -> None:
         """Forget the run."""
         first = self._directories[0]
-        first.remove(_STATE_NAME)
+        first.remove(REVIVING_NAME)
         first.sync()
 
 

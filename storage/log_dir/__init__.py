@@ -28,6 +28,7 @@ from storage.log_dir.recognition import (
     CLEAN_MARKER_NAME,
     LOCK_NAME,
     LOST_AND_FOUND,
+    REVIVING_NAME,
     RUN_MANIFEST_NAME,
     check_stores,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "LOCK_NAME",
     "LOST_AND_FOUND",
     "META_PROPERTIES_NAME",
+    "REVIVING_NAME",
     "RUN_MANIFEST_NAME",
     "SETTINGS_NAME",
     "DirectoryName",

@@ -26,6 +26,8 @@ LOCK_NAME: Final = ".lock"
 LOST_AND_FOUND: Final = "lost+found"
 BACKUPS_NAME: Final = "kafkafs-backups.json"
 """The file of a directory of backups, whose runs lie in it."""
+REVIVING_NAME: Final = "kafkafs-reviving.json"
+"""The file of a store that is being revived: partitions may be missing until it is gone."""
 RUN_MANIFEST_NAME: Final = "kafkafs-backup.jsonl"
 """The file of a backup's run, which shares files with other runs: nothing may be written to it."""
 

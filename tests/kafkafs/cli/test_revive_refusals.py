@@ -82,3 +82,12 @@ def test_a_store_is_not_made_among_backups(tmp_path: Path) -> None:
         said = refused(tmp_path, source, "--into", place)
         assert f"would lie in the directory of backups {backups}" in said
     revive(backups / "latest", "--into", tmp_path / "node")
+
+
+def test_a_disk_is_filled_below_its_lost_and_found(tmp_path: Path) -> None:
+    source, new = made(tmp_path / "source"), tmp_path / "new"
+    for name in ("one", "other"):
+        (new / name / "lost+found").mkdir(parents=True)
+    said = refused(tmp_path, source, "--into", f"{tmp_path / 'node'},{new / 'other'}", status=2)
+    assert f"no broker starts beside lost+found: give a directory below this one, such as {new / 'other'}/kafka" in said
+    revive(source, "--into", f"{new / 'one' / 'kafka'},{new / 'other' / 'kafka'}")
