@@ -20,6 +20,7 @@ from kafkafs.backup.places import BackupPlace, check_apart
 from kafkafs.backup.top_files import owner_of
 from storage.errors import DuplicatePartitionError, UnknownPartitionError, is_full_disk
 from storage.files import absolute_path
+from storage.log_dir import check_revived
 from storage.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ class Backup:
 
         Nothing is made. Raises `BackupError` if a run of this store cannot be made there, or would lack something.
         """
+        for log_dir in store.log_dirs:
+            check_revived(log_dir.directory)
         check_apart(self._files, store.log_dirs, self._dest)
         earlier = BackupPlace.look(self._files, self._dest, owner_of(store))
         missing = missing_log_dirs(store, earlier)

@@ -140,9 +140,10 @@ def revive(
     making = reviving.Making(log_dirs, _NODE_ID, level, links, broker_settings(server_properties))
     if not is_plan:
         reviving.prepare_target([files.add_root(path) for path in log_dirs])  # before everything is read
+    notes = [*flaws, *(reviving.unlinked(files, disks, log_dirs) if links else ())]
     progress = Progress.on_terminal()
     with finishing("everything was revived", is_changing=not is_plan) as change:
-        plan = reviving.make_plan(disks, cluster, choice, _advance("reading", progress, change)).noting(flaws)
+        plan = reviving.make_plan(disks, cluster, choice, _advance("reading", progress, change)).noting(notes)
         progress.erase()
         tell = _print_aside if as_commands else print_line
         _print_plan(plan, making.level, tell, as_json=as_json)

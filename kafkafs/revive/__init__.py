@@ -7,7 +7,7 @@
     holding     the settings that keep a topic's records until it is released
     records     the records of the metadata log with which the new cluster begins
     properties  the settings with which the broker starts
-    refusals    where the new log directories may not lie
+    refusals    where the new log directories may not lie, and where nothing is linked
     building    the plan carried out, resumed after an interruption
     outcome     the groups and transactions in the result
     text        the plan and the result in sentences
@@ -26,7 +26,7 @@ from kafkafs.revive.outcome import Outcome, committing_groups, look
 from kafkafs.revive.plan import Choice, Plan, make_plan, with_groups
 from kafkafs.revive.properties import PROPERTIES_NAME, start_command
 from kafkafs.revive.records import chosen_level
-from kafkafs.revive.refusals import check_apart
+from kafkafs.revive.refusals import check_apart, unlinked
 from kafkafs.revive.text import outcome_lines, plan_lines, plan_object, release_lines
 
 __all__ = [
@@ -51,5 +51,6 @@ __all__ = [
     "release_lines",
     "revive",
     "start_command",
+    "unlinked",
     "with_groups",
 ]

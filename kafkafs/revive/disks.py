@@ -6,17 +6,20 @@ here: a missing or damaged `meta.properties`, a missing marker, a directory of a
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import ConfigError, CorruptCheckpointError, CorruptMetadataError
 from storage.log import read_topic_id
 from storage.log_dir import (
+    LOCK_NAME,
     SETTINGS_NAME,
     DirectoryName,
     DirectoryState,
     OffsetCheckpoint,
     check_one_cluster,
+    check_revived,
     check_stores,
     parse_directory_name,
     read_meta_properties,
@@ -109,6 +112,12 @@ class Disk:
 
     def read(self) -> None:
         """Read what is at the top. Raises `OSError` if the directory cannot be listed."""
+        with suppress(OSError):
+            if self.directory.is_locked(LOCK_NAME):
+                self.flaws.append(
+                    f"{self.directory} is open for writing elsewhere, so it may change while it is read; "
+                    "kafkafs backup copies the store of a broker that runs"
+                )
         try:
             self.properties = read_meta_properties(self.directory)
         except (CorruptMetadataError, OSError) as error:
@@ -131,7 +140,7 @@ class Disk:
 
 
 def read_disks(files: Files, paths: Sequence[Path]) -> list[Disk]:
-    """Read the top of some log directories; raises `NotAStoreError` for a path that is none.
+    """Read the top of some log directories; raises `NotAStoreError` for a path that is none, or not yet.
 
     Raises `CorruptMetadataError` if they are of several clusters: each has topics of its own, whatever their names.
     """
@@ -139,6 +148,7 @@ def read_disks(files: Files, paths: Sequence[Path]) -> list[Disk]:
     for path in dict.fromkeys(paths):
         directory = files.add_root(path)
         check_stores([directory])
+        check_revived(directory)
         disk = Disk(directory)
         disk.read()
         disks.append(disk)

@@ -1,4 +1,4 @@
-"""What is refused of the log directories that a revival is to make, by where they lie."""
+"""Where the log directories of a revival may not lie, and where no file of a source can be linked to."""
 
 from __future__ import annotations
 
@@ -35,6 +35,21 @@ def check_apart(files: Files, disks: Sequence[Disk], targets: Sequence[Path]) ->
                     f"the new store would lie in the directory of backups {place.directory}; give one outside of it"
                 )
                 raise BuildError(reason, path=target)
+
+
+def unlinked(files: Files, disks: Sequence[Disk], targets: Sequence[Path]) -> list[str]:
+    """Return a sentence for each source on another file system than a new log directory: its files are copied."""
+    devices = {next(places_above(files, target)).identity[0]: target for target in targets}
+    found = []
+    for disk in disks:
+        status = disk.directory.own_status()
+        for device, target in devices.items():
+            if status is not None and status.identity[0] != device:
+                found.append(
+                    f"--link links nothing of {disk.directory} into {target}, which is on another file system: "
+                    "files are copied"
+                )
+    return found
 
 
 def _by_identity(directories: Sequence[Directory]) -> Mapping[tuple[int, int], Directory]:

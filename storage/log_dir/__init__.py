@@ -30,6 +30,7 @@ from storage.log_dir.recognition import (
     LOST_AND_FOUND,
     REVIVING_NAME,
     RUN_MANIFEST_NAME,
+    check_revived,
     check_stores,
 )
 from storage.log_dir.removals import Doomed
@@ -64,6 +65,7 @@ __all__ = [
     "Partition",
     "are_vacant",
     "check_one_cluster",
+    "check_revived",
     "check_stores",
     "clean_marker",
     "distinct_log_dirs",

@@ -56,6 +56,16 @@ def check_stores(directories: Sequence[Directory]) -> None:
         )
 
 
+def check_revived(directory: Directory) -> None:
+    """Raise `NotAStoreError` for a log directory that a revival has begun with and not finished."""
+    if directory.status(REVIVING_NAME) is not None:
+        raise NotAStoreError(
+            "a revival was begun here and not finished, so that partitions may be missing: run the same kafkafs revive "
+            "again first",
+            path=directory,
+        )
+
+
 def is_bare(directory: Directory) -> bool:
     """True if nothing that a store has is in the directory: at most a lock, and a marker that was left in it."""
     try:

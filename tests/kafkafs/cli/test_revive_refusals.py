@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from click.testing import CliRunner
@@ -14,7 +20,9 @@ from storage.files import Files
 from storage.log_dir import MetaProperties, read_meta_properties, write_meta_properties
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+HOLD: Final = "import fcntl, sys; f = open(sys.argv[1], 'a'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
 
 
 def made(path: Path, topic: str = "orders") -> Path:
@@ -29,6 +37,17 @@ def identified(path: Path, cluster_id: str, node_id: int) -> Path:
     made(path, f"of-{node_id}")
     write_meta_properties(Files().directory(path), MetaProperties(1, cluster_id, node_id), 0)
     return path
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Let another process have a file's lock, as a broker has."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], text=True, **pipes) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        yield
+        holder.communicate("\n")
 
 
 def refused(tmp_path: Path, *arguments: object, status: int = 3) -> str:
@@ -91,3 +110,41 @@ def test_a_disk_is_filled_below_its_lost_and_found(tmp_path: Path) -> None:
     said = refused(tmp_path, source, "--into", f"{tmp_path / 'node'},{new / 'other'}", status=2)
     assert f"no broker starts beside lost+found: give a directory below this one, such as {new / 'other'}/kafka" in said
     revive(source, "--into", f"{new / 'one' / 'kafka'},{new / 'other' / 'kafka'}")
+
+
+def test_an_unfinished_revival_is_no_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    source, half = made(tmp_path / "source"), tmp_path / "half"
+    with monkeypatch.context() as patched:
+        patched.setattr("kafkafs.revive.building.write_bootstrap", full)
+        revive(source, "--into", half, status=3)
+    reason = "a revival was begun here and not finished, so that partitions may be missing"
+    assert reason in refused(tmp_path, half, "--into", tmp_path / "node", status=2)
+    for options in ([], ["--plan"]):
+        backup = CliRunner().invoke(main, ["backup", str(half), str(tmp_path / "backups"), *options])
+        assert backup.exit_code == 2
+        assert reason in backup.stderr
+    assert not (tmp_path / "backups").exists()
+    revive(source, "--into", half)
+    revive(half, "--into", tmp_path / "node")
+
+
+def test_a_source_that_is_written_is_said_to_change(tmp_path: Path) -> None:
+    source = made(tmp_path / "source")
+    reason = f"note: {source} is open for writing elsewhere, so it may change while it is read"
+    assert reason not in revive(source, "--into", tmp_path / "node", "--plan")
+    with held(source / ".lock"):
+        assert reason in revive(source, "--into", tmp_path / "node", "--plan")
+
+
+def test_links_into_another_file_system_are_said_to_be_copies(tmp_path: Path) -> None:
+    source = made(tmp_path / "source")
+    assert "--link" not in revive(source, "--link", "--into", tmp_path / "node", "--plan")
+    with TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        if Path(elsewhere).stat().st_dev == tmp_path.stat().st_dev:
+            pytest.skip("both directories are on one file system")
+        said = revive(source, "--link", "--into", f"{elsewhere}/node")
+        assert f"note: --link links nothing of {source} into {elsewhere}/node, which is on another file system" in said
+        assert "--link" not in revive(source, "--into", f"{elsewhere}/other", "--plan")
