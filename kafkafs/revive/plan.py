@@ -15,7 +15,7 @@ from kafkafs.revive.known import FROM_BOOTSTRAP, is_compacted, known_settings
 from kafkafs.revive.namesakes import namesake_notes
 from storage.errors import InvalidTopicError, UnknownPartitionError
 from storage.internal import offsets, shares, transactions
-from storage.log_dir import CLUSTER_METADATA, DirectoryState, OffsetCheckpoint
+from storage.log_dir import CLUSTER_METADATA, DirectoryName, DirectoryState, OffsetCheckpoint
 from storage.replicas import compose, scan_replica
 
 if TYPE_CHECKING:
@@ -306,6 +306,12 @@ class _TopicPlanning:
                 "before it are in none of them: give those that have them too, or leave the topic out with --topics"
             )
         on_disk = {name.partition for disk in self._disks for name in disk.names if name.topic == self._topic}
+        if len(on_disk) == 1 < count and count - 1 in on_disk and not is_told:
+            name = DirectoryName(self._topic, count - 1)
+            self._notes.append(
+                f"partition {count - 1} has no partitions below it: if {name} is no directory of a broker's, move it "
+                "away, or name the other topics with --topics"
+            )
         empty = set(range(count)).difference(found)
         if empty - on_disk:
             listed = ", ".join(map(str, sorted(empty - on_disk)))

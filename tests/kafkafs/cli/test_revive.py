@@ -84,6 +84,16 @@ def test_several_log_directories_share_the_partitions(disk: Path, tmp_path: Path
     revive(disk, "--into", f"{tmp_path / 'd3'},{tmp_path / 'd4'}", "--metadata-version", "3.6", status=2)
 
 
+def test_a_partition_without_lower_ones_may_be_none(disk: Path) -> None:
+    (disk / ".Trash-1000").mkdir()
+    topics = planned(disk)
+    (lone, *_) = topics[".Trash"]["notes"]
+    assert lone.startswith("partition 1000 has no partitions below it: if .Trash-1000 is no directory of a broker's")
+    assert not any("below it" in note for note in topics["orders"]["notes"])
+    (disk / ".Trash-2").mkdir()
+    assert not any("below it" in note for note in planned(disk)[".Trash"]["notes"])
+
+
 @pytest.mark.parametrize("name", ["file", "orders-0"])
 def test_only_an_empty_directory_is_filled(disk: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "node" / name).mkdir(parents=True)
