@@ -50,7 +50,9 @@ def _time(ctx: click.Context, parameter: click.Parameter, text: str | None) -> i
         raise click.BadParameter(str(error), ctx, parameter) from None
 
 
-def _topics(_ctx: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> tuple[str, ...]:
+def _topics(ctx: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> tuple[str, ...]:
+    if not all(text.strip(",") for text in texts):
+        raise click.BadParameter("name a topic, or several with commas between them", ctx, parameter)
     return tuple(topic for text in texts for topic in text.split(",") if topic)
 
 

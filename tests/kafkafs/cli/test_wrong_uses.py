@@ -130,6 +130,8 @@ WRONG = (
     ("revive S", 2, "Missing option '--into'."),
     ("revive S --into S", 3, "the new store would lie in store, which is only read; give"),
     ("revive S --into S/inside", 3, "the new store would lie in store, which is only read; give"),
+    ("revive S --into new --topics ''", 2, "Invalid value for '--topics': name a topic, or several with"),
+    ("revive S --into new --topics ,", 2, "Invalid value for '--topics': name a topic, or several with"),
     ("revive nothere --into new", 2, "there is no such directory (nothere)"),
     ("backup S", 2, "name the store, STORE, and the directory of the backups,"),
     ("backup nothere new", 2, "there is no such directory (nothere)"),
