@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs import revive as reviving
+from kafkafs.cli.failures import say
 from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import json_line, print_line
 from kafkafs.cli.progress import Progress
@@ -19,7 +20,7 @@ from kafkafs.cli.store import (
     store_paths,
 )
 from kafkafs.locator.errors import BadNameError
-from kafkafs.locator.times import parse_time
+from kafkafs.locator.times import Instant, parse_time
 from kafkafs.plain_text import lines
 from storage.clock import Clock
 from storage.errors import ConfigError
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkafs.cli.finishing import Change
-    from storage.files import Files
+    from kafkafs.locator.times import Time
+    from storage.files import Directory, Files
 
 _NODE_ID: Final = 1
 _EXAMPLE: Final = "\b\nExample:\n  kafkafs revive /var/lib/kafka --into /tmp/revived"
@@ -41,11 +43,11 @@ def _sources(ctx: click.Context, parameter: click.Parameter, texts: Sequence[str
     return tuple(path for text in texts for path in store_paths(ctx, parameter, text))
 
 
-def _time(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+def _time(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Time | None:
     if text is None:
         return None
     try:
-        return parse_time(text).resolve(Clock().now_ms())
+        return parse_time(text)
     except BadNameError as error:
         raise click.BadParameter(str(error), ctx, parameter) from None
 
@@ -69,9 +71,7 @@ def _choosing(command: Command) -> Command:
         click.option(
             "--undelete", is_flag=True, help="Take in -delete directories, and .deleted segments before the first."
         ),
-        click.option(
-            "--until", "until_ms", metavar="TIME", callback=_time, help="Revive what was there before this time."
-        ),
+        click.option("--until", metavar="TIME", callback=_time, help="Revive what was there before this time."),
         click.option(
             "--topics",
             multiple=True,
@@ -106,7 +106,7 @@ def revive(
     is_plan: bool,
     as_commands: bool,
     topics: tuple[str, ...],
-    until_ms: int | None,
+    until: Time | None,
     undelete: bool,
     included: tuple[str, ...],
     links: bool,
@@ -134,12 +134,15 @@ def revive(
     files = store_files()
     disks = reviving.read_disks(files, sources)
     chosen = reviving.with_groups(topics, disks) if as_commands else topics
-    choice = reviving.Choice(chosen, until_ms, _states(included, undelete=undelete))
     cluster, flaws = reviving.read_cluster(disks, Clock())
     log_dirs = tuple(plain_path(path.absolute()) for path in target)
     level = _level(metadata_version, cluster, target)
     reviving.check_apart(files, disks, log_dirs)
-    making = reviving.Making(log_dirs, _NODE_ID, level, links, broker_settings(server_properties))
+    resolved = _resolved(until, files.add_root(log_dirs[0]))
+    choice = reviving.Choice(
+        chosen, None if resolved is None else resolved.time_ms, _states(included, undelete=undelete)
+    )
+    making = reviving.Making(log_dirs, _NODE_ID, level, links, broker_settings(server_properties), resolved)
     if not is_plan:
         reviving.prepare_target([files.add_root(path) for path in log_dirs])  # before everything is read
     notes = [*flaws, *(reviving.unlinked(files, disks, log_dirs) if links else ())]
@@ -156,6 +159,18 @@ def revive(
             _print_outcome(reviving.look(making.log_dirs, files, Clock()), plan, making, tell)
         if as_commands:
             _print_commands(plan, making, files)
+
+
+def _resolved(until: Time | None, first: Directory) -> reviving.Until | None:
+    """Return the time of --until; a relative one means what it meant to the run that is gone on with."""
+    if until is None:
+        return None
+    begun = reviving.begun_until(first)
+    found = reviving.Until(str(until), until.resolve(Clock().now_ms()))
+    if begun is None or begun.text != found.text or begun == found:
+        return found
+    say(f"--until {found.text} means {Instant(begun.time_ms)}, as it did when this run was begun")
+    return begun
 
 
 def _states(included: Sequence[str], *, undelete: bool) -> frozenset[DirectoryState]:

@@ -18,7 +18,7 @@ A plan reads every batch of every replica, and nothing is written but the new di
 
 from __future__ import annotations
 
-from kafkafs.revive.building import Making, prepare_target, revive
+from kafkafs.revive.building import Making, Until, begun_until, prepare_target, revive
 from kafkafs.revive.commands import command_lines
 from kafkafs.revive.disks import read_disks
 from kafkafs.revive.known import Cluster, read_cluster
@@ -36,6 +36,8 @@ __all__ = [
     "Making",
     "Outcome",
     "Plan",
+    "Until",
+    "begun_until",
     "check_apart",
     "chosen_level",
     "command_lines",

@@ -12,7 +12,7 @@ import json
 import os
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkafs.revive.known import topic_config
 from kafkafs.revive.outcome import largest_producer_id
@@ -58,23 +58,32 @@ _META_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """How the node is made: where, as which node, and from which settings of the old broker."""
+    """How the node is made: where, as which node, from which settings of the old broker, and up to which time."""
 
     log_dirs: tuple[Path, ...]
     node_id: int
     level: int
     links: bool
     server_properties: Mapping[str, str]
+    until: Until | None = None
+
+
+class Until(NamedTuple):
+    """A time up to which is revived, as it was given, and what that meant when it was resolved."""
+
+    text: str
+    time_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What a run has to know that goes on with another one: the ids that were made."""
+    """What a run has to know that goes on with another one: the ids that were made, and what a time meant."""
 
     purpose: str
     cluster_id: str
     directory_ids: tuple[UUID, ...]
     topic_ids: Mapping[str, UUID]
+    until: Until | None = None
 
     def to_json(self) -> bytes:
         value = {
@@ -82,14 +91,32 @@ class _State:
             "clusterId": self.cluster_id,
             "directoryIds": [format_id(each) for each in self.directory_ids],
             "topicIds": {name: format_id(each) for name, each in self.topic_ids.items()},
+            "until": self.until,
         }
         return json.dumps(value).encode()
+
+    @classmethod
+    def read(cls, first: Directory) -> _State:
+        """Read the state of the run that was begun here; raises `BuildError` if the file is something else."""
+        try:
+            found: Any = json.loads(first.read_small(REVIVING_NAME, BuildError, SNAPSHOT_BYTES_MAX))
+            until = found.get("until")  # which kafkafs did not write at first
+            return cls(
+                str(found["purpose"]),
+                str(found["clusterId"]),
+                tuple(map(parse_id, found["directoryIds"])),
+                {name: parse_id(text) for name, text in found["topicIds"].items()},
+                None if until is None else Until(str(until[0]), int(until[1])),
+            )
+        except (ValueError, LookupError, TypeError, AttributeError, InvalidIdError, RecursionError):
+            reason = "this is not what kafkafs writes: remove the directory"
+            raise BuildError(reason, path=first.path_of(REVIVING_NAME)) from None
 
     @classmethod
     def of(cls, plan: Plan, making: Making, purpose: str, entropy: Callable[[int], bytes]) -> _State:
         topic_ids = {topic.name: topic.topic_id or random_id(entropy) for topic in plan.topics}
         directory_ids = tuple(random_id(entropy) for _ in making.log_dirs)
-        return cls(purpose, format_id(random_id(entropy)), directory_ids, topic_ids)
+        return cls(purpose, format_id(random_id(entropy)), directory_ids, topic_ids, making.until)
 
 
 def revive(
@@ -143,6 +170,14 @@ def prepare_target(directories: Sequence[Directory]) -> bool:
     return True
 
 
+def begun_until(first: Directory) -> Until | None:
+    """Return the time up to which an unfinished run revives, None if there is no such run, or it revives all."""
+    try:
+        return _State.read(first).until
+    except (BuildError, OSError):
+        return None  # which is said when the run begins
+
+
 class _Run:
     """One run of `revive`."""
 
@@ -171,17 +206,7 @@ class _Run:
         self._state = self._loaded(first)
 
     def _loaded(self, first: Directory) -> _State:
-        path = first.path_of(REVIVING_NAME)
-        try:
-            found: Any = json.loads(first.read_small(REVIVING_NAME, BuildError, SNAPSHOT_BYTES_MAX))
-            state = _State(
-                str(found["purpose"]),
-                str(found["clusterId"]),
-                tuple(map(parse_id, found["directoryIds"])),
-                {name: parse_id(text) for name, text in found["topicIds"].items()},
-            )
-        except (ValueError, LookupError, TypeError, AttributeError, InvalidIdError, RecursionError):
-            raise BuildError("this is not what kafkafs writes: remove the directory", path=path) from None
+        state = _State.read(first)
         if state.purpose != self._purpose:
             raise BuildError(
                 "another revival was begun here and not finished, of other disks, of disks that have changed since, or "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -48,6 +49,17 @@ def held(path: Path) -> Iterator[None]:
         holder.stdout.readline()
         yield
         holder.communicate("\n")
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
+    """Begin a revival that does not end."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kafkafs.revive.building.write_bootstrap", full)
+        revive(*arguments, status=3)
 
 
 def refused(tmp_path: Path, *arguments: object, status: int = 3) -> str:
@@ -113,13 +125,8 @@ def test_a_disk_is_filled_below_its_lost_and_found(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_revival_is_no_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, os.strerror(28))
-
     source, half = made(tmp_path / "source"), tmp_path / "half"
-    with monkeypatch.context() as patched:
-        patched.setattr("kafkafs.revive.building.write_bootstrap", full)
-        revive(source, "--into", half, status=3)
+    interrupted(monkeypatch, source, "--into", half)
     reason = "a revival was begun here and not finished, so that partitions may be missing"
     assert reason in refused(tmp_path, half, "--into", tmp_path / "node", status=2)
     for options in ([], ["--plan"]):
@@ -148,3 +155,16 @@ def test_links_into_another_file_system_are_said_to_be_copies(tmp_path: Path) ->
         said = revive(source, "--link", "--into", f"{elsewhere}/node")
         assert f"note: --link links nothing of {source} into {elsewhere}/node, which is on another file system" in said
         assert "--link" not in revive(source, "--into", f"{elsewhere}/other", "--plan")
+
+
+def test_a_relative_time_goes_on_meaning_what_it_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, options = made(tmp_path / "source"), ("--into", tmp_path / "node", "--until")
+    interrupted(monkeypatch, source, *options, "now")
+    with kafkafs.open([source], write=True) as store:
+        store["orders"][0].append(b"later")
+    assert "with other options" in revive(source, *options, "-1h", status=3)
+    said = revive(source, *options, "now")
+    assert re.search("--until now means 20[0-9T:.-]+Z, as it did when this run was begun", said)
+    with kafkafs.open([tmp_path / "node"]) as store:
+        assert [record.value for record in store["orders"][0].records()] == [b"one"]
+    assert "as it did" not in revive(source, "--into", tmp_path / "other", "--until", "now")
