@@ -137,20 +137,15 @@ def revive(
     cluster, flaws = reviving.read_cluster(disks, Clock())
     log_dirs = tuple(plain_path(path.absolute()) for path in target)
     level = _level(metadata_version, cluster, target)
-    reviving.check_apart(files, disks, log_dirs)
+    _prepare(files, disks, log_dirs, is_plan=is_plan)
     resolved = _resolved(until, files.add_root(log_dirs[0]))
-    choice = reviving.Choice(
-        chosen, None if resolved is None else resolved.time_ms, _states(included, undelete=undelete)
-    )
+    choice = reviving.Choice(chosen, resolved and resolved.time_ms, _states(included, undelete=undelete))
     making = reviving.Making(log_dirs, _NODE_ID, level, links, broker_settings(server_properties), resolved)
-    if not is_plan:
-        reviving.prepare_target([files.add_root(path) for path in log_dirs])  # before everything is read
     notes = [*flaws, *(reviving.unlinked(files, disks, log_dirs) if links else ())]
-    progress = Progress.on_terminal()
+    progress, tell = Progress.on_terminal(), _print_aside if as_commands else print_line
     with finishing("everything was revived", is_changing=not is_plan) as change:
         plan = reviving.make_plan(disks, cluster, choice, _advance("reading", progress, change)).noting(notes)
         progress.erase()
-        tell = _print_aside if as_commands else print_line
         _print_plan(plan, making.level, tell, as_json=as_json)
         if not is_plan:
             reviving.revive(plan, making, files, Clock(), advance=_advance("copying", progress, change))
@@ -159,6 +154,13 @@ def revive(
             _print_outcome(reviving.look(making.log_dirs, files, Clock()), plan, making, tell)
         if as_commands:
             _print_commands(plan, making, files)
+
+
+def _prepare(files: Files, disks: Sequence[reviving.Disk], log_dirs: Sequence[Path], *, is_plan: bool) -> None:
+    """Refuse, before everything is read, to make a store where it cannot be."""
+    reviving.check_apart(files, disks, log_dirs)
+    if not is_plan:
+        reviving.prepare_target([files.add_root(path) for path in log_dirs])
 
 
 def _resolved(until: Time | None, first: Directory) -> reviving.Until | None:

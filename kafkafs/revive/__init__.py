@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from kafkafs.revive.building import Making, Until, begun_until, prepare_target, revive
 from kafkafs.revive.commands import command_lines
-from kafkafs.revive.disks import read_disks
+from kafkafs.revive.disks import Disk, read_disks
 from kafkafs.revive.known import Cluster, read_cluster
 from kafkafs.revive.outcome import Outcome, committing_groups, look
 from kafkafs.revive.plan import Choice, Plan, make_plan, with_groups
@@ -33,6 +33,7 @@ __all__ = [
     "PROPERTIES_NAME",
     "Choice",
     "Cluster",
+    "Disk",
     "Making",
     "Outcome",
     "Plan",
