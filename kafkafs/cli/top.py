@@ -12,6 +12,7 @@ import click
 from kafkafs.cli.failures import EXIT_FAILED, say
 from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import Form, chosen_form, output_options, print_line, write_rows
+from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import follow_links_option, opened_store, server_properties_option, store_argument
 from kafkafs.cli.table import terminal_width
 from kafkafs.find.reaches import matching_partitions
@@ -127,13 +128,18 @@ class _Printer:
 
     def looks(self, interval_s: float, number: int | None) -> Iterator[Reading]:
         """Look so often, or for ever; the first look of all serves to compare the next one with it."""
-        self._reader.read()
+        self._read()
         for _ in range(number) if number is not None else count():
             time.sleep(interval_s)
-            reading = self._reader.read()
+            reading = self._read()
             assert reading is not None
             self.failed = sum(each.error is not None for each in reading.partitions)
             yield reading
+
+    def _read(self) -> Reading | None:
+        """Look, and say so where a look takes long."""
+        with Progress.on_terminal().beating("looking at the logs"):
+            return self._reader.read()
 
     def write(self, form: Form | None, looks: Iterator[Reading]) -> None:
         """Print the looks as they come."""

@@ -61,8 +61,9 @@ def warm(
     """
     form = chosen_form(ctx) or Form.TABLE
     with opened_tree(store, Mode.READ_ONLY, tree_options(isolation, damage), server_properties) as tree:
-        places = [node_at(tree, text).path for text in paths or ("/",)]
-        counted = [path for place in places for path in counted_paths(tree, place)]
+        with Progress.on_terminal(is_erased_for_results=True).beating("looking for what is to be counted"):
+            places = [node_at(tree, text).path for text in paths or ("/",)]
+            counted = [path for place in places for path in counted_paths(tree, place)]
         warming = _Warming(tree, counted)
         write_rows(("path", "bytes"), warming.rows(), form)
     if warming.has_failed:
@@ -83,7 +84,9 @@ class _Warming:
         for number, path in enumerate(self._paths, 1):
             size_bytes = None
             try:
-                size_bytes = self._count(path, f"{path}, {number} of {len(self._paths)}")
+                what = f"{path}, {number} of {len(self._paths)}"
+                with self._progress.beating(what):
+                    size_bytes = self._count(path, what)
             except (TreeError, StorageError, OSError) as error:
                 self._fail(sentence(error))
             else:
