@@ -31,6 +31,7 @@ LOG_DIRS = ("d1", "d2")
 UNREAD = (".lock", ".kafka_cleanshutdown")  # only that they are there counts
 TRANSACTION_ENTRY_BYTES, FIRST_OFFSET_AT, STABLE_OFFSET_AT = 34, 10, 26
 FIRST_COMPACT_VERSION = 2
+UNUSED_BITS = 4  # 22 characters of base64 have 132 bits, and an id 128
 
 # No file says what these ought to be. A verification may find a flip in them all the same.
 UNCONTRADICTED = {
@@ -46,6 +47,7 @@ UNCONTRADICTED = {
     "leader-epoch-checkpoint: an epoch that no batch has",
     "meta.properties: version 0, which may be missing",
     "partition.metadata: the version, of which brokers take any",
+    "partition.metadata: the bits of the last character that no id has",
     "a checkpoint: an offset or a name",
 }
 
@@ -70,7 +72,7 @@ def field_of(flip: Flip, data: bytes, directory: Path) -> str:
     name = flip.path.rpartition("/")[2]
     if name.endswith(".deleted") or "-delete/" in flip.path:
         return "a file that is to be removed"
-    if name.endswith(".log"):
+    if name.endswith((".log", ".checkpoint")):  # a snapshot of the metadata has batches too
         return field_of_log(flip.at, data)
     if name.endswith(("index", ".timeindex")):
         return field_of_index(flip, data, directory / f"{name.partition('.')[0]}.log") or re.sub(r"^\d+", "", name)
@@ -81,6 +83,8 @@ def field_of(flip: Flip, data: bytes, directory: Path) -> str:
         return f"{name}: {'a comment' if text.startswith(b'#') else kind}"
     if name == "partition.metadata" and flip.at == len(b"version: "):
         return f"{name}: the version, of which brokers take any"
+    if name == "partition.metadata" and flip.at == len(data) - 1 and flip.bit < UNUSED_BITS:
+        return f"{name}: the bits of the last character that no id has"
     if name == "leader-epoch-checkpoint":
         if line > 1 and b" " in text[: flip.at - data.rfind(b"\n", 0, flip.at)]:
             return f"{name}: where an epoch begins"
