@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from uuid import UUID
 
-    from kafkafs.revive.plan import Source
+    from kafkafs.revive.disks import Candidate
+    from storage.replicas import Replica
 
 
-def namesake_notes(topic: str, chosen: UUID, why: str, sources: Sequence[Source]) -> Iterator[str]:
+def namesake_notes(topic: str, chosen: UUID, why: str, sources: Sequence[tuple[Candidate, Replica]]) -> Iterator[str]:
     """Yield which topic of the name is revived and why, how to have another, and each directory that is left out."""
-    others = [each for each in sources if each.candidate.topic_id not in (None, chosen)]
-    count = 1 + len({each.candidate.topic_id for each in others})
+    others = [each for each in sources if each[0].topic_id not in (None, chosen)]
+    count = 1 + len({candidate.topic_id for candidate, _ in others})
     yield (
         f"{count} topics of this name are on the disks; the one with the id {format_id(chosen)} is revived, because "
         f"{why}; to have another, move the directories of the others away, or its own into an empty directory, and "

@@ -16,8 +16,8 @@ writing      the log in a directory of its own, copied and verified
 from __future__ import annotations
 
 from storage.replicas.composition import Composition, compose
-from storage.replicas.mending import LostOffsets, Mended, Unsummed, mend
-from storage.replicas.order import Damage
+from storage.replicas.mending import Mended, Unsummed, mend
+from storage.replicas.order import Damage, LostOffsets
 from storage.replicas.salvaged import ACCOUNT_SUFFIX, Salvaged, read_account
 from storage.replicas.scan import Replica, scan_replica
 from storage.replicas.writing import write_empty_log, write_log

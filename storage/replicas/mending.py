@@ -13,7 +13,7 @@ from storage.files import FileRange
 from storage.record.layout import LARGEST_OFFSET_DELTA, NO_LEADER_EPOCH
 from storage.record.rewriting import assign_offset
 from storage.replicas.composition import Composition, NewSegment
-from storage.replicas.order import Damage, Run
+from storage.replicas.order import Damage, LostOffsets, Run
 from storage.replicas.unsummed import RANGE_MAX_BYTES, Place, UnsummedBatch, unsummed_batches
 from storage.segment.names import parse_name
 from storage.segment.scan import LogScan
@@ -37,13 +37,6 @@ class Unsummed(NamedTuple):
 
     name: str
     batch: UnsummedBatch
-
-
-class LostOffsets(NamedTuple):
-    """Offsets that the log lacks, up to `end`, or without one all from `begin` on that there were."""
-
-    begin: int
-    end: int | None
 
 
 class Mended(NamedTuple):

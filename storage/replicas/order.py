@@ -45,6 +45,13 @@ class Damage(NamedTuple):
     reason: str
 
 
+class LostOffsets(NamedTuple):
+    """Offsets that the log lacks, up to `end`, or without one all from `begin` on that there were."""
+
+    begin: int
+    end: int | None
+
+
 class _Taken(NamedTuple):
     """The place of a batch."""
 

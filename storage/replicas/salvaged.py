@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.errors import CorruptMetadataError
 from storage.files import SNAPSHOT_BYTES_MAX
-from storage.replicas.mending import LostOffsets
+from storage.replicas.order import LostOffsets
 from storage.verify.finding import FindingKind
 
 if TYPE_CHECKING:

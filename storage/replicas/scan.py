@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from storage.record.reading import Batch
     from storage.replicas.digests import Digests
     from storage.replicas.epoch_order import OddEpoch
-    from storage.replicas.mending import LostOffsets
-    from storage.replicas.order import Run
+    from storage.replicas.order import LostOffsets, Run
 
 _OFFSET_END = 2**63 - 1
 

@@ -46,6 +46,7 @@ SURFACE = {
         "plan_retention",
     ],
     "storage.cluster": [
+        "BOOTSTRAP_NAME",
         "QUORUM_STATE_NAME",
         "GroupDescription",
         "GroupRow",
@@ -58,6 +59,7 @@ SURFACE = {
         "describe_group",
         "group_rows",
         "is_metadata_snapshot",
+        "read_bootstrap",
         "write_bootstrap",
     ],
     "storage.commit": [
@@ -236,14 +238,17 @@ SURFACE = {
         "summarize_records",
     ],
     "storage.replicas": [
+        "ACCOUNT_SUFFIX",
         "Composition",
         "Damage",
         "LostOffsets",
         "Mended",
         "Replica",
+        "Salvaged",
         "Unsummed",
         "compose",
         "mend",
+        "read_account",
         "scan_replica",
         "write_empty_log",
         "write_log",
