@@ -94,7 +94,8 @@ def _of_earlier(store: Store, earlier: Iterable[Manifest]) -> Iterator[str]:
             if log_dir not in here:
                 absent[log_dir] = absent.get(log_dir, 0) + 1
         for log_dir, count in sorted(absent.items()):
-            yield f"{log_dir}, from which the run before has {_partitions(count)} that are not here, was not named"
+            verb = "is" if count == 1 else "are"
+            yield f"{log_dir}, from which the run before has {_partitions(count)} that {verb} not here, was not named"
 
 
 def _partitions(count: int) -> str:

@@ -204,4 +204,4 @@ class _Tally:
         lost = f", {self._lost_bytes} bytes of logs {'to be cut' if self._is_plan else 'cut'}"
         checkpoints = f", {counted(self._checkpoints, 'damaged checkpoint')} {would}" if self._checkpoints else ""
         failed = f", {self._failed} failed" if self._failed else ""
-        return f"{self._partitions} partitions: {self._repaired} {would}{lost}{checkpoints}{failed}"
+        return f"{counted(self._partitions, 'partition')}: {self._repaired} {would}{lost}{checkpoints}{failed}"
