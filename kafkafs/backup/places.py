@@ -201,7 +201,7 @@ class BackupPlace:
 
 def is_backup_place(directory: Directory) -> bool:
     """True if backups have been made in the directory."""
-    return directory.status(_OWN_NAME) is not None
+    return directory.status(BACKUPS_NAME) is not None
 
 
 def newest_complete(files: Files, path: Path) -> Path | None:

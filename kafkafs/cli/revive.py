@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs import revive as reviving
-from kafkafs.cli.failures import say
+from kafkafs.cli.failures import EXIT_DONE, EXIT_FOUND, say
 from kafkafs.cli.finishing import finishing
 from kafkafs.cli.output import json_line, print_line
 from kafkafs.cli.progress import Progress
@@ -127,10 +127,11 @@ def revive(
     With --commands the output is a script for Bash, which makes the topics in a cluster that runs, with their settings,
     records and committed offsets; everything else is printed on standard error.
 
+    Exit code 1 means that not everything is there: replicated offsets are on no disk, some are damaged on all disks, or
+    a replica that was not chosen has others. What is left is revived. If a directory cannot be read, nothing is made.
     The same command goes on with a run that was interrupted. `kafkafs help revive` has rehearsed examples.
     """
-    if as_commands and (is_plan or as_json):
-        raise click.UsageError("--commands reads what was revived: leave out --plan and --json")
+    _check_uses(as_commands=as_commands, makes_no_store=is_plan or as_json)
     files = store_files()
     disks = reviving.read_disks(files, sources)
     chosen = reviving.with_groups(topics, disks) if as_commands else topics
@@ -154,6 +155,7 @@ def revive(
             _print_outcome(reviving.look(making.log_dirs, files, Clock()), plan, making, tell)
         if as_commands:
             _print_commands(plan, making, files)
+    click.get_current_context().exit(EXIT_FOUND if plan.has_losses else EXIT_DONE)
 
 
 def _prepare(files: Files, disks: Sequence[reviving.Disk], log_dirs: Sequence[Path], *, is_plan: bool) -> None:
@@ -179,6 +181,11 @@ def _states(included: Sequence[str], *, undelete: bool) -> frozenset[DirectorySt
     """Return the states of the directories that are taken."""
     states = {DirectoryState.CURRENT, *(DirectoryState(f"-{each}") for each in included)}
     return frozenset(states | {DirectoryState.DELETE} if undelete else states)
+
+
+def _check_uses(*, as_commands: bool, makes_no_store: bool) -> None:
+    if as_commands and makes_no_store:
+        raise click.UsageError("--commands reads what was revived: leave out --plan and --json")
 
 
 def _level(metadata_version: str | None, cluster: reviving.Cluster, target: Sequence[Path]) -> int:

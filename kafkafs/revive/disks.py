@@ -1,17 +1,18 @@
 """The log directories of dead brokers, as far as they can still be read; no byte of them changes.
 
 A file at the top that is damaged says nothing, and the plan says so. What keeps a broker from starting is no reason
-here: a missing or damaged `meta.properties`, a missing marker, a directory of another broker of the cluster.
+here: a missing or damaged `meta.properties`, a missing marker, a directory of another broker of the cluster. A
+directory that cannot be listed ends the command: left out, its records would be missing in what looks complete.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.errors import ConfigError, CorruptCheckpointError, CorruptMetadataError
-from storage.log import read_topic_id
+from storage.errors import BuildError, ConfigError, CorruptCheckpointError, CorruptMetadataError
+from storage.log import PARTITION_METADATA_NAME, read_topic_id
 from storage.log_dir import (
     LOCK_NAME,
     SETTINGS_NAME,
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
     from storage.files import Directory, Files
     from storage.log_dir import KnownTopic, MetaProperties, Partition
+
+
+AS_THE_BROKER: Final = "run kafkafs as root or as the broker's user"
+"""What to do about a directory that only its owner may read."""
 
 
 class Candidate(NamedTuple):
@@ -63,16 +68,21 @@ class Disk:
     flaws: list[str] = field(default_factory=list)
     _offsets: dict[OffsetCheckpoint, Mapping[Partition, int]] = field(default_factory=dict)
     _salvaged: dict[Partition, Salvaged] = field(default_factory=dict)
+    _topic_ids: dict[DirectoryName, tuple[UUID | None, Exception | None]] = field(default_factory=dict)
 
     def offset(self, checkpoint: OffsetCheckpoint, partition: Partition) -> int | None:
         """Return the partition's offset in a checkpoint, None if it has none there."""
+        return self.offsets(checkpoint).get(partition)
+
+    def offsets(self, checkpoint: OffsetCheckpoint) -> Mapping[Partition, int]:
+        """Return all offsets in a checkpoint, none if it cannot be read."""
         if checkpoint not in self._offsets:
             try:
                 self._offsets[checkpoint] = read_offsets(self.directory, checkpoint)
             except (CorruptCheckpointError, OSError) as error:
                 self._offsets[checkpoint] = {}
                 self._note(checkpoint, error)
-        return self._offsets[checkpoint].get(partition)
+        return self._offsets[checkpoint]
 
     def salvaged(self, partition: Partition) -> Salvaged:
         """Return what the account of its salvage says of a partition; without an account nothing is lost."""
@@ -94,18 +104,30 @@ class Disk:
         salvaged = self.salvaged(partition)
         return None if dirty == 0 and salvaged.lost and not salvaged.is_compacted else dirty
 
-    def candidates(self, states: frozenset[DirectoryState]) -> Iterator[Candidate]:
-        """Yield the partitions in directories of these states."""
+    def candidates(self, states: frozenset[DirectoryState], topics: Sequence[str]) -> Iterator[Candidate]:
+        """Yield the partitions of some topics, or of all if none is given, in directories of these states."""
         for name in self.names:
             if name.state not in states or (str(name) in self.void and DirectoryState.DELETE not in states):
                 continue
+            if topics and name.topic not in topics:
+                continue
+            topic_id, error = self.topic_id(name)
             directory = self.directory.at(str(name))
-            try:
-                topic_id = read_topic_id(directory)
-            except (CorruptMetadataError, OSError) as error:
-                topic_id = None
-                self._note(str(name), error)
+            if error is not None:
+                path = directory.path_of(PARTITION_METADATA_NAME)
+                self.flaws.append(
+                    f"{path} cannot be read ({reason_of(error)}), and does not say whose the partition is"
+                )
             yield Candidate(self, name, directory, topic_id)
+
+    def topic_id(self, name: DirectoryName) -> tuple[UUID | None, Exception | None]:
+        """Return the id of the topic that a directory belongs to, None if it has none, and why it cannot be read."""
+        if name not in self._topic_ids:
+            try:
+                self._topic_ids[name] = read_topic_id(self.directory.at(str(name))), None
+            except (CorruptMetadataError, OSError) as error:
+                self._topic_ids[name] = None, error
+        return self._topic_ids[name]
 
     def _note(self, name: str, error: Exception) -> None:
         self.flaws.append(f"{self.directory.path_of(name)} cannot be read ({reason_of(error)}), and is passed over")
@@ -143,17 +165,31 @@ def read_disks(files: Files, paths: Sequence[Path]) -> list[Disk]:
     """Read the top of some log directories; raises `NotAStoreError` for a path that is none, or not yet.
 
     Raises `CorruptMetadataError` if they are of several clusters: each has topics of its own, whatever their names.
+    Raises `BuildError` for a directory that the user may not read.
     """
     disks = []
     for path in dict.fromkeys(paths):
         directory = files.add_root(path)
-        check_stores([directory])
-        check_revived(directory)
         disk = Disk(directory)
-        disk.read()
+        try:
+            check_stores([directory])
+            check_revived(directory)
+            disk.read()
+        except PermissionError as error:
+            reason = f"the log directory cannot be read ({reason_of(error)}): {AS_THE_BROKER}"
+            raise BuildError(reason, path=directory) from None
         disks.append(disk)
     check_one_cluster({str(disk.directory): disk.properties for disk in disks if disk.properties is not None})
     return disks
+
+
+def unreadable(directory: Directory, error: OSError) -> BuildError:
+    """Return the error that ends the command where a partition cannot be read that it was to take in."""
+    remedy = AS_THE_BROKER if isinstance(error, PermissionError) else "give the other log directories only"
+    return BuildError(
+        f"the partition cannot be read ({reason_of(error)}): {remedy}, or leave its topic out with --topics",
+        path=directory,
+    )
 
 
 def reason_of(error: Exception) -> str:

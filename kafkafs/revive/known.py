@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.revive.disks import reason_of
+from kafkafs.revive.disks import AS_THE_BROKER, reason_of
 from storage.cluster import BOOTSTRAP_NAME, MetadataLog, read_bootstrap
 from storage.config import TOPIC_SETTINGS, StoreConfig, TopicConfig, check_topic_setting
-from storage.errors import ConfigError, StorageError
+from storage.errors import BuildError, ConfigError, StorageError
 from storage.internal import TOPIC_RESOURCE, ClusterImage
 from storage.log import FollowedLog
 from storage.log_dir import CLUSTER_METADATA, COMPACTED_BY_BROKERS, DirectoryName
@@ -78,7 +78,10 @@ class Cluster(NamedTuple):
 
 
 def read_cluster(disks: Sequence[Disk], clock: Clock) -> tuple[Cluster, list[str]]:
-    """Return the cluster by the metadata log that goes furthest, and sentences about those that cannot be read."""
+    """Return the cluster by the metadata log that goes furthest, and sentences about those that cannot be read.
+
+    Raises `BuildError` for one that the user may not read.
+    """
     found: list[Cluster] = []
     flaws: list[str] = []
     for disk in disks:
@@ -87,6 +90,9 @@ def read_cluster(disks: Sequence[Disk], clock: Clock) -> tuple[Cluster, list[str
         directory = disk.directory.at(str(DirectoryName(CLUSTER_METADATA, 0)))
         try:
             found.append(_read(directory, clock))
+        except PermissionError as error:
+            reason = f"the metadata log cannot be read ({reason_of(error)}): {AS_THE_BROKER}"
+            raise BuildError(reason, path=directory) from None
         except (StorageError, OSError) as error:
             flaws.append(f"{directory}: the metadata log cannot be read ({reason_of(error)}), and is passed over")
     if not found:

@@ -9,10 +9,11 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.revive.disks import reason_of
+from kafkafs.revive.disks import unreadable
 from kafkafs.revive.holding import hold, is_unknown
 from kafkafs.revive.known import FROM_BOOTSTRAP, is_compacted, known_settings
 from kafkafs.revive.namesakes import namesake_notes
+from kafkafs.revive.told import Told, left_out_lines
 from storage.errors import InvalidTopicError, UnknownPartitionError
 from storage.internal import offsets, shares, transactions
 from storage.log_dir import CLUSTER_METADATA, DirectoryName, DirectoryState, OffsetCheckpoint
@@ -63,18 +64,30 @@ class PartitionPlan:
     """A partition to be revived; without a `composition` none is taken in, and it begins empty.
 
     `high_watermark` is the largest that a disk's checkpoint has, None if none has one. Of a partition that ends before
-    it, `missing` counts the offsets that were replicated once. `remote` are the first offset of a tiered log
-    and the one up to which it is in remote storage only.
+    it, `missing_offsets` are the first that was replicated once and the one after the last. `remote` are the first
+    offset of a tiered log and the one up to which it is in remote storage only.
     """
 
     partition: Partition
     composition: Composition | None
     sources: tuple[Source, ...]
     high_watermark: int | None
-    missing: int
+    missing_offsets: tuple[int, int]
     leader_epoch: int
     first_dirty: int | None
     remote: tuple[int, int] | None
+
+    @property
+    def missing(self) -> int:
+        """How many offsets were replicated once and are on no disk."""
+        begin, end = self.missing_offsets
+        return end - begin
+
+    @property
+    def has_losses(self) -> bool:
+        """True if offsets are missing, damaged on every disk, or in a replica with a history of its own only."""
+        found = self.composition
+        return self.missing > 0 or (found is not None and bool(found.gaps or found.divergences))
 
     @property
     def start_offset(self) -> int:
@@ -132,6 +145,11 @@ class Plan:
         return [each for topic in self.topics for each in topic.partitions]
 
     @property
+    def has_losses(self) -> bool:
+        """True if a partition has any."""
+        return any(each.has_losses for each in self.partitions)
+
+    @property
     def size_bytes(self) -> int:
         """The size of all logs."""
         return sum(each.size_bytes for each in self.partitions)
@@ -146,30 +164,38 @@ def with_groups(topics: Sequence[str], disks: Iterable[Disk]) -> tuple[str, ...]
 def make_plan(disks: Sequence[Disk], cluster: Cluster, choice: Choice, advance: Advance) -> Plan:
     """Plan to revive what is on the disks; `advance` is given a name, the bytes read so far, and those to be read.
 
-    Raises `UnknownPartitionError` for a topic that is on no disk, and if there is none at all.
+    Raises `UnknownPartitionError` for a topic that is on no disk, and if there is none at all, and `BuildError` if a
+    partition cannot be read.
     """
-    by_topic = _candidates(disks, choice)
+    told = Told(disks)
+    left_out = list(left_out_lines(disks, choice.states, choice.topics))
+    by_topic = _candidates(disks, choice, told.lost_topics(cluster.image))
     if not by_topic:
-        raise UnknownPartitionError("there is no partition to revive in these directories", path=disks[0].directory)
+        reason = "; ".join(["there is no partition to revive in these directories", *left_out])
+        raise UnknownPartitionError(reason, path=disks[0].directory)
     reading = _Reading(choice, [each for found in by_topic.values() for each in found], advance)
     topics = []
     for topic, candidates in sorted(by_topic.items()):
         known = known_settings(topic, cluster.topic_id(topic), cluster, disks)
         sources = reading.read(candidates, is_compacted=bool(is_compacted(topic, known)))
-        topics.append(_TopicPlanning(topic, cluster, disks, choice).plan(sources))
-    notes = [note for disk in disks for note in disk.flaws] + reading.flaws
+        topics.append(_TopicPlanning(topic, cluster, disks, choice, told).plan(sources))
+    notes = [note for disk in disks for note in disk.flaws] + left_out
+    notes += told.only_told_lines(cluster.image, choice.topics)
     on_disk = frozenset(name.topic for disk in disks for name in disk.names) - {CLUSTER_METADATA}
     not_chosen = on_disk.difference(choice.topics) if choice.topics else frozenset[str]()
     return Plan(tuple(topics), cluster, tuple(notes), not_chosen, on_disk)
 
 
-def _candidates(disks: Iterable[Disk], choice: Choice) -> Mapping[str, list[Candidate]]:
+def _candidates(disks: Iterable[Disk], choice: Choice, lost: Iterable[str]) -> Mapping[str, list[Candidate]]:
+    """Return the directories to read of each topic; of those that are `lost` there may be none."""
     found: dict[str, list[Candidate]] = defaultdict(list)
     for disk in disks:
-        for candidate in disk.candidates(choice.states):
-            topic = candidate.name.topic
-            if topic != CLUSTER_METADATA and (not choice.topics or topic in choice.topics):
-                found[topic].append(candidate)
+        for candidate in disk.candidates(choice.states, choice.topics):
+            if candidate.name.topic != CLUSTER_METADATA:
+                found[candidate.name.topic].append(candidate)
+    for topic in lost:
+        if not choice.topics or topic in choice.topics:
+            found.setdefault(topic, [])
     missing = set(choice.topics) - found.keys()
     if missing:
         raise UnknownPartitionError(f"there is no topic {min(missing)!r} in these directories")
@@ -180,7 +206,6 @@ class _Reading:
     """Reads the replicas, with progress."""
 
     def __init__(self, choice: Choice, candidates: Sequence[Candidate], advance: Advance) -> None:
-        self.flaws: list[str] = []
         self._choice = choice
         self._advance = advance
         self._done_bytes = 0
@@ -207,8 +232,7 @@ class _Reading:
                     advance=advance,
                 )
             except OSError as error:
-                self.flaws.append(f"{candidate.directory} cannot be read ({reason_of(error)}), and is passed over")
-                continue
+                raise unreadable(candidate.directory, error) from None
             sources.append(Source(candidate, replica))
         return sources
 
@@ -216,19 +240,20 @@ class _Reading:
 def _log_bytes(candidate: Candidate) -> int:
     try:
         statuses = candidate.directory.statuses()
-    except OSError:
-        return 0
+    except OSError as error:
+        raise unreadable(candidate.directory, error) from None
     return sum(status.size_bytes for name, status in statuses.items() if name.endswith(".log"))
 
 
 class _TopicPlanning:
     """Plans one topic."""
 
-    def __init__(self, topic: str, cluster: Cluster, disks: Sequence[Disk], choice: Choice) -> None:
+    def __init__(self, topic: str, cluster: Cluster, disks: Sequence[Disk], choice: Choice, told: Told) -> None:
         self._topic = topic
         self._cluster = cluster
         self._disks = disks
         self._choice = choice
+        self._told = told
         self._notes: list[str] = []
         self._may_be_tiered = True
 
@@ -251,7 +276,7 @@ class _TopicPlanning:
         for source in chosen:
             by_number[source.candidate.name.partition].append(source)
         count = self._count(by_number, topic_id)
-        partitions = tuple(self._partition(number, by_number.get(number, ())) for number in range(count))
+        partitions = tuple(self._partition(number, by_number.get(number, ()), topic_id) for number in range(count))
         compacted = is_compacted(self._topic, known)
         if self._choice.until_ms is not None and self._topic in COUNTED:
             self._notes.append(
@@ -295,14 +320,14 @@ class _TopicPlanning:
 
     def _count(self, found: Mapping[int, object], topic_id: UUID | None) -> int:
         """Return the number of partitions, and note those that begin empty."""
-        count = max(found, default=-1) + 1
+        count = max([-1, *found, *self._told.numbers(self._topic, topic_id)]) + 1
         topic = self._cluster.image.topic(self._topic)
         is_told = topic is not None and topic_id in (None, topic.topic_id)
         if topic is not None and is_told:
             count = max(count, *(number + 1 for number in topic.partitions), 1)
         if count - len(found) > EMPTY_PARTITIONS_MAX:
             raise InvalidTopicError(
-                f"the directories have partition {count - 1} of {self._topic!r}, and {count - len(found)} of those "
+                f"the disks name partition {count - 1} of {self._topic!r}, and {count - len(found)} of those "
                 "before it are in none of them: give those that have them too, or leave the topic out with --topics"
             )
         on_disk = {name.partition for disk in self._disks for name in disk.names if name.topic == self._topic}
@@ -313,11 +338,9 @@ class _TopicPlanning:
                 "away, or name the other topics with --topics"
             )
         empty = set(range(count)).difference(found)
-        if empty - on_disk:
-            listed = ", ".join(map(str, sorted(empty - on_disk)))
+        if listed := ", ".join(map(str, sorted(empty - on_disk))):
             self._notes.append(f"no disk has the partitions {listed} of {count}: they begin empty")
-        if empty & on_disk:
-            listed = ", ".join(map(str, sorted(empty & on_disk)))
+        if listed := ", ".join(map(str, sorted(empty & on_disk))):
             self._notes.append(
                 f"the disks have the partitions {listed} of {count} only in directories that are left out: they begin "
                 "empty; --undelete and --include take in more"
@@ -329,8 +352,9 @@ class _TopicPlanning:
             )
         return count
 
-    def _partition(self, number: int, sources: Sequence[Source]) -> PartitionPlan:
+    def _partition(self, number: int, sources: Sequence[Source], topic_id: UUID | None) -> PartitionPlan:
         partition = self._topic, number
+        watermark, missing = self._told.missing(partition, topic_id)
         told = self._cluster.image.topic(self._topic)
         epochs = [each.replica.last_epoch for each in sources]
         if told is not None and number in told.partitions:
@@ -341,8 +365,8 @@ class _TopicPlanning:
                 partition=partition,
                 composition=None,
                 sources=(),
-                high_watermark=None,
-                missing=0,
+                high_watermark=watermark,
+                missing_offsets=missing,
                 leader_epoch=max([0, *epochs]),
                 first_dirty=None,
                 remote=None,
@@ -351,20 +375,20 @@ class _TopicPlanning:
         starts = self._offsets(disks, OffsetCheckpoint.LOG_START, partition)
         start_offset = 0 if self._choice.undeletes else max(starts, default=0)
         composition = compose([each.replica for each in sources], start_offset)
-        watermark = max(self._offsets(disks, OffsetCheckpoint.HIGH_WATERMARK, partition), default=None)
-        is_cut = composition.chosen.late_offset is not None
+        end_offset = composition.end_offset
+        is_cut = composition.chosen.late_offset is not None or missing[1] <= end_offset
         dirty = max((each for disk in disks if (each := disk.first_dirty(partition)) is not None), default=None)
         first_offset = min(starts, default=0)
-        base_offset = composition.segments[0].base_offset if composition.segments else composition.end_offset
+        base_offset = composition.segments[0].base_offset if composition.segments else end_offset
         is_remote = self._may_be_tiered and bool(starts) and first_offset < base_offset and not self._choice.undeletes
         return PartitionPlan(
             partition=partition,
             composition=composition,
             sources=tuple(sources),
             high_watermark=watermark,
-            missing=0 if watermark is None or is_cut else max(watermark - composition.end_offset, 0),
+            missing_offsets=(end_offset, end_offset) if is_cut else (max(end_offset, missing[0]), missing[1]),
             leader_epoch=max([0, *epochs]),
-            first_dirty=None if dirty is None else min(dirty, composition.end_offset),
+            first_dirty=None if dirty is None else min(dirty, end_offset),
             remote=(first_offset, base_offset) if is_remote else None,
         )
 

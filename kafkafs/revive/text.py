@@ -30,7 +30,7 @@ def plan_lines(plan: Plan, level: int) -> Iterator[str]:
     yield from _not_chosen_lines(plan)
     yield from _cluster_lines(plan, level)
     missing = sum(each.missing for each in plan.partitions)
-    lost = f", {missing} offsets below the high watermark on no disk" if missing else ""
+    lost = f", {_counted(missing, 'offset')} below the high watermark on no disk" if missing else ""
     gaps = sum(len(each.composition.gaps) for each in plan.partitions if each.composition is not None)
     damage = f", {gaps} damaged on all disks" if gaps else ""
     own = sum(each.composition.lost for each in plan.partitions if each.composition is not None)
@@ -55,6 +55,7 @@ def _partition_lines(plan: PartitionPlan) -> Iterator[str]:
     composition, name = plan.composition, DirectoryName(*plan.partition)
     if composition is None:
         yield f"  {name}: empty: no directory is taken in"
+        yield from _missing_lines(plan)
         return
     yield f"  {name}: {offsets_text(plan.start_offset, plan.end_offset)} from {composition.chosen.directory}"
     for source in plan.sources:
@@ -71,13 +72,17 @@ def _partition_lines(plan: PartitionPlan) -> Iterator[str]:
     for offsets, replica in composition.divergences:
         which = "it" if offsets.end - offsets.begin == 1 else "them"
         yield f"    lost     {offsets_text(*offsets)} as {replica.directory} has {which}"
-    if plan.missing:
-        yield f"    missing  {offsets_text(plan.end_offset, plan.end_offset + plan.missing)}, once replicated"
+    yield from _missing_lines(plan)
     if plan.remote is not None:
         yield f"    remote   {offsets_text(*plan.remote)}, in remote storage only"
     late = composition.chosen.late_offset
     if late is not None:
         yield f"    cut      at offset {plan.end_offset}, before the batch of the first later record"
+
+
+def _missing_lines(plan: PartitionPlan) -> Iterator[str]:
+    if plan.missing:
+        yield f"    missing  {offsets_text(*plan.missing_offsets)}, once replicated"
 
 
 def _why_not(composition: Composition, other: Replica) -> str:
@@ -111,18 +116,18 @@ def _cluster_lines(plan: Plan, level: int) -> Iterator[str]:
         )
         return
     yield (
-        f"from {origin}: {sum(map(len, image.quotas.values()))} quotas, {len(image.acls)} ACLs, "
-        f"{len(image.secrets)} users' credentials"
+        f"from {origin}: {_counted(sum(map(len, image.quotas.values())), 'quota')}, "
+        f"{_counted(len(image.acls), 'ACL')}, credentials of {_counted(len(image.secrets), 'user')}"
     )
     left_out = carried_features(plan, level)[1]
     if left_out:
         yield f"note: the features {', '.join(left_out)} need a newer --metadata-version, and are left out"
     if image.tokens:
-        yield f"note: {len(image.tokens)} delegation tokens are left out: create new ones"
-    absent = sorted(image.topic_ids.keys() - plan.on_disk)
+        yield f"note: {_counted(len(image.tokens), 'delegation token')} left out: create new ones"
+    planned = {topic.name for topic in plan.topics}
+    absent = sorted(image.topic_ids.keys() - plan.on_disk - planned)
     if absent:
         yield f"note: {origin} has topics of which no partition is here: {', '.join(absent)}"
-    planned = {topic.name for topic in plan.topics}
     passed_over = sorted(image.topic_ids.keys() & plan.on_disk - plan.not_chosen - planned)
     if passed_over:
         yield (

@@ -1,7 +1,8 @@
 """A partition's directory read from end to end: which of its batches are sound, and what is in their place elsewhere.
 
 Nothing is believed but the batches: no index, no recovery point, no clean-shutdown marker. The directory may be on a
-failing disk: a file that cannot be read is damage from there to its end. No byte of it changes.
+failing disk: a file that cannot be read is damage from there to its end, but for one that the user may not read. No
+byte of it changes.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def scan_replica(
     lost: Sequence[LostOffsets] = (),
     advance: Callable[[int], object] = lambda _: None,
 ) -> Replica:
-    """Read a partition's directory; raises `OSError` if it cannot be listed.
+    """Read a partition's directory; raises `OSError` if it cannot be listed, or the user may not read a file.
 
     With `undeletes`, segments before the first one that were renamed to be deleted count too. With `decodes`, batches
     are no sound ones whose records do not decode, or whose offsets no index has room for. Between the segments of a log
@@ -164,6 +165,8 @@ class _Scan:
             if status is not None:
                 self.files[name] = (status.modified_ms, status.size_bytes)
             self._read(base_offset, name, next_base)
+        except PermissionError:
+            raise  # another user may read all of it
         except OSError as error:
             self.order.close()
             reason = error.strerror or type(error).__name__

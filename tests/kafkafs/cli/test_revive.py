@@ -15,6 +15,8 @@ from revived_stores import fingerprint, revive
 
 import kafkafs
 from kafkafs.cli import main
+from storage.files import Files
+from storage.log_dir import OffsetCheckpoint, read_offsets, write_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -227,12 +229,21 @@ def test_topics_are_said_to_be_absent_only_if_no_directory_is_there(
     for number in (0, 1):
         (found,) = tmp_path.glob(f"d?/t-zstd-{number}")
         found.rename(f"{found}.0123456789abcdef0123456789abcdef-stray")
-        (gone,) = tmp_path.glob(f"d?/t-gzip-{number}")
-        shutil.rmtree(gone)
-    printed = revive(tmp_path / "d1", tmp_path / "d2", "--into", "/nowhere/at-all", "--plan").splitlines()
+        for topic in ("t-gzip", "t-snappy"):
+            (gone,) = tmp_path.glob(f"d?/{topic}-{number}")
+            shutil.rmtree(gone)
+    for log_dir in ("d1", "d2"):
+        for checkpoint in OffsetCheckpoint:
+            directory = Files().directory(tmp_path / log_dir)
+            told = read_offsets(directory, checkpoint)
+            kept = {partition: offset for partition, offset in told.items() if partition[0] != "t-gzip"}
+            write_offsets(directory, checkpoint, kept)
+    printed = revive(tmp_path / "d1", tmp_path / "d2", "--into", "/nowhere/at-all", "--plan", status=1).splitlines()
     assert "note: the metadata log has topics of which no partition is here: t-gzip" in printed
-    (passed_over,) = [line for line in printed if "--undelete or --include takes in" in line]
-    assert passed_over.endswith("takes in: t-zstd")
+    for topic in ("t-snappy", "t-zstd"):
+        at = printed.index(f"  {topic}-0: empty: no directory is taken in")
+        assert printed[at + 1].endswith(", once replicated")
+    assert any("note     the disks have the partitions 0, 1 of 2 only in directories" in line for line in printed)
 
 
 def test_a_partition_that_is_left_out_is_not_said_to_be_on_no_disk(tmp_path: Path) -> None:

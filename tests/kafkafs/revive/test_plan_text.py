@@ -98,3 +98,16 @@ def test_of_two_damaged_replicas_none_is_called_the_same() -> None:
     first, second = lines_of(plan)
     assert first.startswith("    not from /broker2/t-0: it is damaged: ")
     assert second == "    filled   offset 1 from /broker2/t-0"
+
+
+def test_records_of_a_history_that_was_not_chosen_are_a_loss() -> None:
+    files = MemoryFiles()
+    for path, epochs in (("/one", (0, 0, 1)), ("/other", (0, 0, 0, 0))):
+        files.make_directory(path)
+        ReplicaDirectory(files, f"{path}/t-0", [Written(epoch) for epoch in epochs])
+    disks = read_disks(files, [Path("/one"), Path("/other")])
+    plan = make_plan(disks, read_cluster(disks, StandingClock())[0], Choice(), lambda *_: None)
+    assert "    lost     offsets 2 to 3 as /other/t-0 has them" in plan_lines(plan, 21)
+    assert plan.has_losses
+    alone = make_plan(disks[1:], read_cluster(disks, StandingClock())[0], Choice(), lambda *_: None)
+    assert not alone.has_losses
