@@ -58,7 +58,7 @@ def test_both_sides_of_the_damage_come_out(damaged_store: Path, tmp_path: Path) 
     assert values(tmp_path / "out") == [f"{n}={'x' * n}" for n in range(20) if n != 10]
     assert run("verify", tmp_path / "out").exit_code == 0
     recovered = run("recover", tmp_path / "out", "--ignore-clean-shutdown").stdout
-    assert recovered == "1 partitions: 0 to be repaired, 0 bytes of logs to be cut\n"
+    assert recovered == "1 partition: 0 to be repaired, 0 bytes of logs to be cut\n"
 
 
 def test_the_account_has_the_facts_of_damage_jsonl(damaged_store: Path, tmp_path: Path) -> None:
