@@ -127,9 +127,9 @@ def revive(
     With --commands the output is a script for Bash, which makes the topics in a cluster that runs, with their settings,
     records and committed offsets; everything else is printed on standard error.
 
-    Exit code 1 means that not everything is there: replicated offsets are on no disk, some are damaged on all disks, or
-    a replica that was not chosen has others. What is left is revived. If a directory cannot be read, nothing is made.
-    The same command goes on with a run that was interrupted. `kafkafs help revive` has rehearsed examples.
+    Exit code 1 means that replicated offsets are on no disk, that some are damaged on all disks, or that a replica that
+    was not chosen has others; what is left is revived. The same command goes on with a run that was interrupted.
+    `kafkafs help revive` has rehearsed examples.
     """
     _check_uses(as_commands=as_commands, makes_no_store=is_plan or as_json)
     files = store_files()
@@ -152,9 +152,7 @@ def revive(
             reviving.revive(plan, making, files, Clock(), advance=_advance("copying", progress, change))
             progress.erase()
         if not (is_plan or as_json):
-            _print_outcome(reviving.look(making.log_dirs, files, Clock()), plan, making, tell)
-        if as_commands:
-            _print_commands(plan, making, files)
+            _print_outcome(plan, making, files, tell, as_commands=as_commands)
     click.get_current_context().exit(EXIT_FOUND if plan.has_losses else EXIT_DONE)
 
 
@@ -206,12 +204,14 @@ def _print_commands(plan: reviving.Plan, making: reviving.Making, files: Files) 
 
 
 def _print_outcome(
-    outcome: reviving.Outcome, plan: reviving.Plan, making: reviving.Making, tell: Callable[[str], None]
+    plan: reviving.Plan, making: reviving.Making, files: Files, tell: Callable[[str], None], *, as_commands: bool
 ) -> None:
-    for line in reviving.outcome_lines(outcome, plan):
+    for line in reviving.outcome_lines(reviving.look(making.log_dirs, files, Clock()), plan):
         tell(line)
     tell(f"revived into {', '.join(map(str, making.log_dirs))}; start the broker with")
     tell(f"  {reviving.start_command(making.log_dirs)}")
+    if as_commands:
+        _print_commands(plan, making, files)
 
 
 def _print_plan(plan: reviving.Plan, level: int, tell: Callable[[str], None], *, as_json: bool) -> None:

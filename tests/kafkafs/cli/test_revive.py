@@ -164,6 +164,7 @@ def test_a_deleted_topic_that_was_made_again_can_be_had(disk: Path, tmp_path: Pa
     deleted = "orders-0.0123456789abcdef0123456789abcdef-delete"
     (disk / "orders-0").rename(disk / deleted)
     shutil.copytree(tmp_path / "later" / "orders-0", disk / "orders-0")
+    (disk / "replication-offset-checkpoint").write_text("0\n1\norders 0 1\n")
     note, left_out, *_ = planned(disk, "--undelete", "--topics", "orders")["orders"]["notes"]
     assert "move the directories of the others away" in note
     assert left_out.startswith(f"left out {disk / deleted}: offsets 0 to {RECORDS - 1} of the topic with the id ")
