@@ -42,7 +42,7 @@ UNCONTRADICTED = {
     "meta.properties: a comment",
     "a transaction index of a compacted log: first offset",
     "a time index: an offset of the same batch",
-    "an offset index: an offset of the same append, in an old format",
+    "an offset index: an offset that the position leads to",
     "leader-epoch-checkpoint: where an epoch begins",
     "leader-epoch-checkpoint: an epoch that no batch has",
     "meta.properties: version 0, which may be missing",
@@ -125,10 +125,9 @@ def field_of_index(flip: Flip, data: bytes, log: Path) -> str | None:
     entries = [struct.unpack_from(">ii", changed, at) for at in range(0, len(changed) - 7, 8)]
     offset, position = entries[number]
     is_ordered = all(one < other for (one, _), (other, _) in pairwise(entries))
-    is_old = any(
-        at == position and magic < FIRST_COMPACT_VERSION and first <= base + offset for at, first, _, magic in batches
-    )
-    return "an offset index: an offset of the same append, in an old format" if is_ordered and is_old else None
+    # Of several batches appended together an entry has the first one's position and the last one's offset.
+    leads_there = any(at == position and first <= base + offset for at, first, _, _ in batches)
+    return "an offset index: an offset that the position leads to" if is_ordered and leads_there else None
 
 
 def offsets_of(batch: bytes) -> tuple[int, int, int]:
