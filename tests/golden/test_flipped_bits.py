@@ -124,6 +124,7 @@ def field_of_index(flip: Flip, data: bytes, log: Path) -> str | None:
     number = flip.at // 8
     entries = [struct.unpack_from(">ii", changed, at) for at in range(0, len(changed) - 7, 8)]
     offset, position = entries[number]
+    entries = [each for each in entries if any(each)]  # a broker that was killed leaves zeros after them
     is_ordered = all(one < other for (one, _), (other, _) in pairwise(entries))
     # Of several batches appended together an entry has the first one's position and the last one's offset.
     leads_there = any(at == position and first <= base + offset for at, first, _, _ in batches)
