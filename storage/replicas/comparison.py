@@ -29,7 +29,7 @@ _PARTINGS_MAX: Final = 100
 class Parting(NamedTuple):
     """Offsets that the other replica has in batches which contradict those of the first.
 
-    The last batch before them that both have ends at `after`, and the first one behind them begins at `before`.
+    The last batch before them that both have ends at `after`, and the first one after them begins at `before`.
     """
 
     offsets: OffsetRange
