@@ -164,7 +164,7 @@ class Disk:
 def read_disks(files: Files, paths: Sequence[Path]) -> list[Disk]:
     """Read the top of some log directories; raises `NotAStoreError` for a path that is none, or not yet.
 
-    Raises `CorruptMetadataError` if they are of several clusters: each has topics of its own, whatever their names.
+    Raises `CorruptMetadataError` if they are of several clusters, whose topics may have the same names.
     Raises `BuildError` for a directory that the user may not read.
     """
     disks = []
