@@ -25,7 +25,12 @@ SETTINGS = {
     "log.retention.check.interval.ms": "300",
     "log.initial.task.delay.ms": "100",
 }
-COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "1000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "min.compaction.lag.ms": "5000",  # the follower has to read each record before a cleaner removes it
+}
 RETAINED = {"segment.ms": "1000", "retention.bytes": "8000"}  # more than is produced at a time
 COUNT = 40
 
