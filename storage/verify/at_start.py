@@ -226,6 +226,12 @@ def not_starting(finding: Finding) -> Finding:
     return _told(finding, _NO_BROKER_STARTS)
 
 
+def registered_again(finding: Finding) -> Finding:
+    """Return the finding of a log directory that its broker has not registered, with what the broker does about it."""
+    text = "a broker registers the log directory as a new one, and tells its controller which partitions are in it"
+    return _told(finding, AtStart(StartAction.NOTHING, text))
+
+
 def not_served(finding: Finding) -> Finding:
     """Return the finding of a partition that has another topic's id, with what a broker does about it."""
     return _told(finding, AtStart(StartAction.NOTHING, NOT_SERVED))

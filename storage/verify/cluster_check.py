@@ -1,4 +1,4 @@
-"""Partitions compared with the metadata log of their cluster, and with one another: compacted ones, strays, topic ids.
+"""A store compared with the metadata log of its cluster: compacted topics, strays, topic ids, log directories' ids.
 
 A broker that starts renames a partition to `-stray` if the partition has no topic id, if the cluster has no topic of
 that id, or if it has the partition on other brokers only. The name of the directory does not count. A metadata log that
@@ -21,10 +21,10 @@ from storage.ids import format_id
 from storage.internal.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE
 from storage.log.followed_log import FollowedLog
 from storage.log.partition_metadata import PARTITION_METADATA_NAME
-from storage.log_dir.meta_properties import KRAFT_VERSION
+from storage.log_dir.meta_properties import KRAFT_VERSION, META_PROPERTIES_NAME
 from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryState
 from storage.topics.bare_log_dirs import PLACING_RECORDS, Surroundings, described
-from storage.verify.at_start import NOT_SERVED, not_served
+from storage.verify.at_start import NOT_SERVED, not_served, registered_again
 from storage.verify.finding import Finding, FindingKind, damage, notice
 
 if TYPE_CHECKING:
@@ -42,12 +42,17 @@ _POLICY: Final = "cleanup.policy"
 _BROKER_POLICY: Final = "log.cleanup.policy"
 _COMPACT: Final = "compact"
 _SET_ASIDE: Final = "a broker renames its directory to -stray and serves it no more"
+_REGISTERING: Final = ("RegisterBrokerRecord", "BrokerRegistrationChangeRecord")
 _RECORDS: Final = (*SETTING_RECORDS, *PLACING_RECORDS)
 
 
 class _ClusterTopics(NamedTuple):
-    """One answer of the metadata log: topics by id, with the brokers of each partition, and cleanup policies."""
+    """One answer of the metadata log: topics by id, with the brokers of each partition, and cleanup policies.
 
+    `log_dir_ids` are those that the broker registered with last; empty if the log does not say.
+    """
+
+    log_dir_ids: Collection[UUID]
     topics: dict[UUID, tuple[str, dict[int, Collection[int]]]]
     policies: dict[str, str]
     default_policy: str | None
@@ -80,6 +85,7 @@ class ClusterCheck:
 
     def __init__(self, log_dirs: Collection[LogDirCheck]) -> None:
         self._log: MetadataLog | None = None
+        self._log_dirs = log_dirs
         self._properties = [each.properties for each in log_dirs if each.properties is not None]
         self._partitions = {(name.topic, name.partition) for each in log_dirs for name in each.listing.partitions}
         self._node_id = next((each.node_id for each in self._properties), None)
@@ -109,6 +115,24 @@ class ClusterCheck:
             finding = (damage if each.is_damage else notice)(FindingKind.BARE_LOG_DIR, "", each.reason)
             yield finding.within("", log_dir=each.directory.path)
 
+    def unregistered(self) -> Iterator[Finding]:
+        """Yield a notice for each log directory whose id is not among those that its broker registered with.
+
+        A broker registers the directories of its partitions, so one with nothing but the metadata log is passed over.
+        """
+        known = self._known()
+        if known is None or not known.log_dir_ids:
+            return
+        for each in self._log_dirs:
+            directory_id = None if each.properties is None else each.properties.directory_id
+            is_for_partitions = any(str(name) != _NAME for name in each.listing.partitions)
+            if directory_id is not None and directory_id not in known.log_dir_ids and is_for_partitions:
+                reason = (
+                    f"broker {self._node_id} registered without a log directory of the id {format_id(directory_id)}"
+                )
+                finding = notice(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"{reason}, {_as_said(known)}")
+                yield registered_again(finding.within("", log_dir=each.directory.path))
+
     def topic_ids(self) -> Mapping[str, UUID] | None:
         """Return the ids of the cluster's topics by their names; None if they are not known."""
         known = self._known()
@@ -123,7 +147,7 @@ class ClusterCheck:
         known = self._known()
         if known is None:
             return
-        where = f"as the metadata log, which ends at offset {known.end_offset}, says"
+        where = _as_said(known)
         for target, topic_id in topic_ids:
             if target.partition[0] == CLUSTER_METADATA or not self._is_there(target, topic_id):
                 continue
@@ -185,7 +209,13 @@ class ClusterCheck:
             policy = image.settings_of(TOPIC_RESOURCE, topic.name).get(_POLICY)
             if policy is not None:
                 policies[topic.name] = policy.value
-        return _ClusterTopics(topics, policies, default, image.end_offset)
+        registration = image.brokers.get(self._node_id, {}) if self._node_id is not None else {}
+        log_dir_ids = () if image.why_unknown(*_REGISTERING) else registration.get("logDirs") or ()
+        return _ClusterTopics(log_dir_ids, topics, policies, default, image.end_offset)
+
+
+def _as_said(known: _ClusterTopics) -> str:
+    return f"as the metadata log, which ends at offset {known.end_offset}, says"
 
 
 def other_topics(

@@ -148,6 +148,7 @@ class Verification:
             findings = self._without_cleaned(target, result.findings)
             yield from self._counted(map(target.located, in_partition(target.expected, findings)))
         yield from self._counted(other_topics(topic_ids, self._cluster.topic_ids()))
+        yield from self._counted(self._cluster.unregistered())
         yield from self._counted(self._cluster.strays(current))
         yield from self._counted(self._cluster.duplicate_copies(copies))
 

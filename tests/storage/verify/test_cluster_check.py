@@ -23,6 +23,7 @@ from storage.verify.finding import FindingKind, Severity
 from storage.verify.verification import Verification
 
 OTHER_ID = UUID(int=99)
+LOG_DIR_ID = UUID("aaaaaaaa-2222-4333-8444-555555555555")
 
 
 @pytest.fixture
@@ -95,6 +96,31 @@ def test_a_copy_on_its_way_has_the_id_of_the_cluster_s_topic(broker: BrokerDir) 
     [(path, severity, reason)] = found(broker, FindingKind.PARTITION_METADATA)
     assert (path, severity) == (f"{name}/partition.metadata", Severity.DAMAGE)
     assert "and the cluster's orders has AAAAAAAAAAAAAAAAAAAAYw" in reason
+
+
+def test_a_log_dir_of_an_id_that_its_broker_did_not_register_is_said(broker: BrokerDir) -> None:
+    broker.set_directory_id(LOG_DIR_ID)
+    broker.tell(registration(metadata_version=20, log_dirs=[TOPIC_ID, UUID(int=98)]))
+    [(path, severity, reason)] = found(broker, FindingKind.META_PROPERTIES)
+    assert (path, severity) == ("meta.properties", Severity.NOTICE)
+    assert reason.startswith(
+        f"broker {NODE_ID} registered without a log directory of the id qqqqqiIiQzOERFVVVVVVVQ, as the metadata log"
+    )
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        registration(metadata_version=20, log_dirs=[TOPIC_ID, LOG_DIR_ID]),
+        registration(metadata_version=20),  # before brokers registered them
+        registration(metadata_version=20, node_id=NODE_ID + 1, log_dirs=[TOPIC_ID]),
+    ],
+    ids=["with it", "without ids", "another broker's"],
+)
+def test_a_log_dir_that_its_broker_registered_is_not_mentioned(broker: BrokerDir, record: bytes) -> None:
+    broker.set_directory_id(LOG_DIR_ID)
+    broker.tell(record)
+    assert found(broker, FindingKind.META_PROPERTIES) == []
 
 
 def newer(record: bytes) -> bytes:
