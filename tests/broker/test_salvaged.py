@@ -32,7 +32,7 @@ def test_a_broker_serves_what_was_salvaged(
     for topic, partition in LOST:
         words = ["salvage", ",".join(map(str, disks)), f"{topic}/{partition}", str(tmp_path / "salvaged")]
         assert CliRunner().invoke(main, words).exit_code == 0
-    folder = revived(tmp_path / "node", [tmp_path / "salvaged"])
+    folder = revived(tmp_path / "node", [tmp_path / "salvaged"], status=1)  # records are lost
     with revived_broker(real_kafka, folder, version=version) as broker:
         served = all_records(broker.bootstrap, Isolation.UNCOMMITTED)
     recovered = stored_records([root / "after" / log_dir for log_dir in ("d1", "d2")])

@@ -52,10 +52,10 @@ def revive(*arguments: object, status: int = 0) -> str:
     return result.output
 
 
-def revived(folder: Path, sources: Sequence[Path], *options: object) -> Path:
+def revived(folder: Path, sources: Sequence[Path], *options: object, status: int = 0) -> Path:
     """Revive the sources into `logs` of a new folder, as real brokers have it; return the folder."""
     folder.mkdir(parents=True)
-    revive(*sources, "--into", folder / "logs", *options)
+    revive(*sources, "--into", folder / "logs", *options, status=status)
     return folder
 
 
