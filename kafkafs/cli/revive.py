@@ -152,7 +152,7 @@ def revive(
             reviving.revive(plan, making, files, Clock(), advance=_advance("copying", progress, change))
             progress.erase()
         if not (is_plan or as_json):
-            _print_outcome(plan, making, files, tell, as_commands=as_commands)
+            _print_outcome(plan, making, disks, files, tell, as_commands=as_commands)
     click.get_current_context().exit(EXIT_FOUND if plan.has_losses else EXIT_DONE)
 
 
@@ -204,12 +204,21 @@ def _print_commands(plan: reviving.Plan, making: reviving.Making, files: Files) 
 
 
 def _print_outcome(
-    plan: reviving.Plan, making: reviving.Making, files: Files, tell: Callable[[str], None], *, as_commands: bool
+    plan: reviving.Plan,
+    making: reviving.Making,
+    disks: Sequence[reviving.Disk],
+    files: Files,
+    tell: Callable[[str], None],
+    *,
+    as_commands: bool,
 ) -> None:
     for line in reviving.outcome_lines(reviving.look(making.log_dirs, files, Clock()), plan):
         tell(line)
+    given = reviving.owner_command(disks, making.log_dirs, files)
     tell(f"revived into {', '.join(map(str, making.log_dirs))}; start the broker with")
-    tell(f"  {reviving.start_command(making.log_dirs)}")
+    for command in (given, reviving.start_command(making.log_dirs)):
+        if command is not None:
+            tell(f"  {command}")
     if as_commands:
         _print_commands(plan, making, files)
 

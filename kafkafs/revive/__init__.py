@@ -24,7 +24,7 @@ from kafkafs.revive.disks import Disk, read_disks
 from kafkafs.revive.known import Cluster, read_cluster
 from kafkafs.revive.outcome import Outcome, committing_groups, look
 from kafkafs.revive.plan import Choice, Plan, make_plan, with_groups
-from kafkafs.revive.properties import PROPERTIES_NAME, start_command
+from kafkafs.revive.properties import PROPERTIES_NAME, owner_command, start_command
 from kafkafs.revive.records import chosen_level
 from kafkafs.revive.refusals import check_apart, unlinked
 from kafkafs.revive.text import outcome_lines, plan_lines, plan_object, release_lines
@@ -46,6 +46,7 @@ __all__ = [
     "look",
     "make_plan",
     "outcome_lines",
+    "owner_command",
     "plan_lines",
     "plan_object",
     "prepare_target",

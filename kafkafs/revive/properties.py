@@ -1,4 +1,7 @@
-"""The settings with which the revived broker starts: nothing is deleted by itself, and it is a cluster of one node."""
+"""The settings and the commands with which the revived broker starts, as a cluster of one node.
+
+Nothing is deleted by itself.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from kafkafs.revive.disks import Disk
     from kafkafs.revive.plan import Plan
+    from storage.files import Files
 
 PROPERTIES_NAME: Final = "revived.properties"
 BOOTSTRAP: Final = "localhost:9092"
@@ -84,6 +89,19 @@ def broker_properties(
 def start_command(log_dirs: Sequence[Path]) -> str:
     """Return the line that starts the broker."""
     return shlex.join(["kafka-server-start.sh", str(log_dirs[0] / PROPERTIES_NAME)])
+
+
+def owner_command(disks: Sequence[Disk], log_dirs: Sequence[Path], files: Files) -> str | None:
+    """Return the command that gives the new log directories to the sources' owner; None if they belong to it.
+
+    New files belong to the user who runs kafkafs, as a rule root, and a broker of another user does not start on them.
+    """
+    made = files.directory(log_dirs[0]).own_status()
+    for disk in disks:
+        status = disk.directory.own_status()
+        if made is not None and status is not None and (status.uid, status.gid) != (made.uid, made.gid):
+            return shlex.join(["chown", "-R", f"--reference={disk.directory.path}", *map(str, log_dirs)])
+    return None
 
 
 def _carried(server_properties: Mapping[str, str]) -> dict[str, str]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RECORDS = 50
+BROKER = (4711, 4712)
+"""The broker's user and group."""
 WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
 """The beginning of a command in which root may read no more than the modes of files say."""
 REMEDY = "run kafkafs as root or as the broker's user"
@@ -70,6 +72,19 @@ def test_damage_on_every_disk_is_1(disk: Path, tmp_path: Path) -> None:
     log.write_bytes(data)
     in_both_ways(disk, other, into=tmp_path / "both", status=0)
     assert "damaged" in in_both_ways(disk, into=tmp_path / "node", status=1)
+
+
+def test_the_line_that_gives_the_files_to_the_broker_s_user_is_printed(disk: Path, tmp_path: Path) -> None:
+    assert "chown" not in revive(disk, "--into", tmp_path / "own")
+    if os.geteuid() != 0:
+        pytest.skip("not root, who alone can give a directory to another user")
+    os.chown(disk, *BROKER)
+    lines = revive(disk, "--into", tmp_path / "node").splitlines()
+    after = lines[lines.index(f"revived into {tmp_path / 'node'}; start the broker with") + 1 :]
+    assert [line.split()[0] for line in after] == ["chown", "kafka-server-start.sh"]
+    subprocess.run(after[0], shell=True, check=True)
+    made = [(path.stat().st_uid, path.stat().st_gid) for path in (tmp_path / "node").rglob("*")]
+    assert set(made) == {BROKER}
 
 
 @pytest.mark.parametrize("name", ["orders-1", "orders-1/00000000000000000000.log"])
