@@ -124,12 +124,14 @@ class ClusterCheck:
         if known is None or not known.log_dir_ids:
             return
         for each in self._log_dirs:
-            directory_id = None if each.properties is None else each.properties.directory_id
-            is_for_partitions = any(str(name) != _NAME for name in each.listing.partitions)
-            if directory_id is not None and directory_id not in known.log_dir_ids and is_for_partitions:
-                reason = (
-                    f"broker {self._node_id} registered without a log directory of the id {format_id(directory_id)}"
-                )
+            if each.properties is None or all(str(name) == _NAME for name in each.listing.partitions):
+                continue
+            directory_id = each.properties.directory_id
+            if directory_id not in known.log_dir_ids:
+                if directory_id is None:
+                    reason = f"it has no directory.id, and broker {self._node_id} registered with one"
+                else:
+                    reason = f"broker {self._node_id} registered no log directory of the id {format_id(directory_id)}"
                 finding = notice(FindingKind.META_PROPERTIES, META_PROPERTIES_NAME, f"{reason}, {_as_said(known)}")
                 yield registered_again(finding.within("", log_dir=each.directory.path))
 

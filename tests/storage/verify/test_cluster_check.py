@@ -98,14 +98,22 @@ def test_a_copy_on_its_way_has_the_id_of_the_cluster_s_topic(broker: BrokerDir) 
     assert "and the cluster's orders has AAAAAAAAAAAAAAAAAAAAYw" in reason
 
 
-def test_a_log_dir_of_an_id_that_its_broker_did_not_register_is_said(broker: BrokerDir) -> None:
-    broker.set_directory_id(LOG_DIR_ID)
+@pytest.mark.parametrize(
+    ("directory_id", "why"),
+    [
+        (None, f"it has no directory.id, and broker {NODE_ID} registered with one"),
+        (LOG_DIR_ID, f"broker {NODE_ID} registered no log directory of the id qqqqqiIiQzOERFVVVVVVVQ"),
+    ],
+)
+def test_a_log_dir_that_its_broker_did_not_register_is_said(
+    broker: BrokerDir, directory_id: UUID | None, why: str
+) -> None:
+    if directory_id is not None:
+        broker.set_directory_id(directory_id)
     broker.tell(registration(metadata_version=20, log_dirs=[TOPIC_ID, UUID(int=98)]))
     [(path, severity, reason)] = found(broker, FindingKind.META_PROPERTIES)
     assert (path, severity) == ("meta.properties", Severity.NOTICE)
-    assert reason.startswith(
-        f"broker {NODE_ID} registered without a log directory of the id qqqqqiIiQzOERFVVVVVVVQ, as the metadata log"
-    )
+    assert reason.startswith(f"{why}, as the metadata log, which ends")
 
 
 @pytest.mark.parametrize(
