@@ -44,13 +44,13 @@ class KeyCounts:
             self._counts[key] += records
             return
         if len(self._counts) >= self._keys_max:
-            self._drop()
+            self._drop(self._keys_max // 2 or 1)
         self._counts[key] = records
         self._missed[key] = self._floor
 
-    def _drop(self) -> None:
-        rarest = nsmallest(self._keys_max // 2 or 1, self._counts, key=self._most)
-        self._floor = max(self._most(key) for key in rarest)
+    def _drop(self, number: int) -> None:
+        rarest = nsmallest(number, self._counts, key=self._most)
+        self._floor = max([self._floor, *map(self._most, rarest)])
         for key in rarest:
             del self._counts[key], self._missed[key]
 
@@ -59,15 +59,13 @@ class KeyCounts:
 
     def merge(self, other: KeyCounts) -> None:
         """Add what was counted elsewhere."""
-        for key in self._counts.keys() - other._counts.keys():
-            self._missed[key] += other._floor
-        before = self._floor
+        for key in self._counts.keys() | other._counts.keys():
+            missed = self._missed.get(key, self._floor) + other._missed.get(key, other._floor)
+            self._counts[key] = self._counts.get(key, 0) + other._counts.get(key, 0)
+            self._missed[key] = missed
         self._floor += other._floor
-        for key, records in other._counts.items():
-            is_new = key not in self._counts
-            self.add(key, records)
-            self._missed[key] += other._missed[key] - (self._floor - before if is_new else 0)
-        self.records += other.records - sum(other._counts.values())
+        self.records += other.records
+        self._drop(max(0, len(self._counts) - self._keys_max))
 
     def top(self, number: int) -> list[CountedKey]:
         """Return the keys with most records, the most frequent first; a key that one record has is not among them."""

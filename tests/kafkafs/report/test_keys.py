@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafkafs.report.keys import KeyCounts
@@ -12,6 +12,7 @@ from kafkafs.report.keys import KeyCounts
 KEYS = st.lists(st.sampled_from([None, *(bytes([number]) for number in range(20))]), max_size=200)
 
 
+@example([None, b"0", b"1"], [b"2", None, None], 3)  # a key that both have was dropped between its two halves
 @given(KEYS, KEYS, st.integers(2, 30))
 def test_the_bounds_hold(one: list[bytes | None], other: list[bytes | None], keys_max: int) -> None:
     counts, more = KeyCounts(keys_max), KeyCounts(keys_max)
