@@ -56,8 +56,8 @@ def stats(ctx: click.Context, *, store: tuple[Path, ...], topics: tuple[str, ...
     rest of the segment is not counted.
     """
     form = chosen_form(ctx) or Form.TABLE
-    progress = Progress.on_terminal()
-    with opened_store(store) as opened:
+    progress = Progress.on_terminal(is_erased_for_results=True)
+    with opened_store(store) as opened, progress.beating():
         write_rows(_COLUMNS, _rows(opened, matching_partitions(opened, topics), progress), form)
         progress.erase()
 
@@ -72,6 +72,7 @@ def _rows(store: Store, chosen: Sequence[Partition], progress: Progress) -> Iter
         for damage in found.damages:
             progress.erase()
             say(str(damage))
+        progress.erase()
         yield _row(topic, partition, found)
 
 
