@@ -26,6 +26,7 @@ _SPACE: Final = " \t\v\f"
 _UNUSUAL: Final = re.compile(r"[\t\v\f\r]|  | \n| \Z")  # what brokers and kafkafs do not write
 _SPACES: Final = re.compile(f"[{_SPACE}]+")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_SURE_DIGITS: Final = {32: 9, 64: 18}  # by bits: no number of so many digits is too large
 
 
 def read_checkpoint(directory: Directory, name: str, parse: Callable[[list[str]], Entry]) -> list[Entry]:
@@ -33,11 +34,19 @@ def read_checkpoint(directory: Directory, name: str, parse: Callable[[list[str]]
 
     `parse` raises `ValueError` if the columns are too many, too few, or not what they should be.
     """
+    return parse_checkpoint(read_checkpoint_data(directory, name), directory.path_of(name), parse)
+
+
+def read_checkpoint_data(directory: Directory, name: str) -> bytes:
+    """Read the bytes of a checkpoint; none if there is no file."""
     try:
-        data = directory.read_small(name, CorruptCheckpointError, CHECKPOINT_BYTES_MAX)
+        return directory.read_small(name, CorruptCheckpointError, CHECKPOINT_BYTES_MAX)
     except FileNotFoundError:
-        return []
-    path = directory.path_of(name)
+        return b""
+
+
+def parse_checkpoint(data: bytes, path: str, parse: Callable[[list[str]], Entry]) -> list[Entry]:
+    """Return the entries in the bytes of a checkpoint, as `read_checkpoint` does."""
     if data and not data.strip(b"\0"):
         raise NulFilledCheckpointError("the checkpoint holds nothing but NUL bytes", path=path)
     lines, is_plain = _lines(data, path)
@@ -82,6 +91,8 @@ def write_checkpoint(directory: Directory, name: str, entries: Collection[tuple[
 
 def integer(text: str, *, bits: int) -> int:
     """Parse a column as a number of so many bits; raises `ValueError` if it is none."""
+    if len(text) <= _SURE_DIGITS[bits] and text.isdecimal() and text.isascii():  # as nearly all are
+        return int(text)
     value = int(text) if _INTEGER.fullmatch(text) else None
     if value is None or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
         raise ValueError(f"{text} is not an integer of {bits} bits")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
+from storage.checkpoint_text import integer, parse_checkpoint, read_checkpoint_data, write_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,23 @@ class OffsetCheckpoint(StrEnum):
 
 def read_offsets(directory: Directory, checkpoint: OffsetCheckpoint) -> dict[Partition, int]:
     """Read the offsets in the file's order, none if there is no file; raises `CorruptCheckpointError`."""
-    return dict(read_checkpoint(directory, checkpoint.value, _entry))
+    return read_offsets_again(directory, checkpoint, None).offsets
+
+
+class ReadOffsets(NamedTuple):
+    """The offsets of a checkpoint, and the digest of the bytes that they were read from."""
+
+    digest: bytes
+    offsets: dict[Partition, int]
+
+
+def read_offsets_again(directory: Directory, checkpoint: OffsetCheckpoint, before: ReadOffsets | None) -> ReadOffsets:
+    """Read the offsets as `read_offsets` does, and parse them only if the bytes are others than before."""
+    data = read_checkpoint_data(directory, checkpoint.value)
+    digest = blake2b(data).digest()
+    if before is not None and before.digest == digest:
+        return before
+    return ReadOffsets(digest, dict(parse_checkpoint(data, directory.path_of(checkpoint.value), _entry)))
 
 
 def write_offsets(directory: Directory, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, int]) -> None:

@@ -22,7 +22,7 @@ from storage.errors import (
     StoreLockedError,
 )
 from storage.files import PROPERTIES_BYTES_MAX
-from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
+from storage.log_dir.checkpoints import OffsetCheckpoint, ReadOffsets, read_offsets_again, write_offsets
 from storage.log_dir.looks import Looks
 from storage.log_dir.meta_properties import read_meta_properties
 from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory_name
@@ -98,6 +98,7 @@ class LogDir:
         self._marker: bytes | None = None  # what it said before it was removed
         self.checkpointing = Lock()
         self._checkpoints: dict[OffsetCheckpoint, Mapping[Partition, int]] = {}
+        self._last_read: dict[OffsetCheckpoint, ReadOffsets] = {}
         self._readings = {each: Looks() for each in OffsetCheckpoint}
         self._flaws: dict[OffsetCheckpoint, str] = {}
         self._unsure: set[OffsetCheckpoint] = set()  # those that are damaged, or could not be replaced the last time
@@ -232,7 +233,9 @@ class LogDir:
             self._flaws.pop(checkpoint, None)
             self._readings[checkpoint].take(self.directory.status(checkpoint.value))
             try:
-                self._checkpoints[checkpoint] = read_offsets(self.directory, checkpoint)
+                found = read_offsets_again(self.directory, checkpoint, self._last_read.get(checkpoint))
+                self._last_read[checkpoint] = found
+                self._checkpoints[checkpoint] = found.offsets
             except (CorruptCheckpointError, SpecialFileError) as error:
                 self._flaws[checkpoint] = _flaw_of(error)
                 logger.warning("%s (%s); it is taken for empty", _flaw_of(error), self.path / checkpoint.value)

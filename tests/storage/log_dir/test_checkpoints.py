@@ -8,7 +8,7 @@ import pytest
 
 from storage.errors import CorruptCheckpointError
 from storage.files import Files
-from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, write_offsets
+from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets, read_offsets_again, write_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,3 +55,14 @@ def test_malformed_entries(tmp_path: Path, line: str) -> None:
 
 def test_no_file(tmp_path: Path) -> None:
     assert read_offsets(FILES.directory(tmp_path), OffsetCheckpoint.RECOVERY_POINT) == {}
+
+
+def test_bytes_that_were_read_before_are_not_parsed_again(tmp_path: Path) -> None:
+    directory, checkpoint = Files().directory(tmp_path), OffsetCheckpoint.LOG_START
+    write_offsets(directory, checkpoint, {("t", 0): 7})
+    before = read_offsets_again(directory, checkpoint, None)
+    assert before.offsets == {("t", 0): 7}
+    write_offsets(directory, checkpoint, {("t", 0): 7})
+    assert read_offsets_again(directory, checkpoint, before) is before
+    write_offsets(directory, checkpoint, {("t", 0): 8})
+    assert read_offsets_again(directory, checkpoint, before).offsets == {("t", 0): 8}
