@@ -13,7 +13,7 @@ from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
 from storage.files import CHECKPOINT_BYTES_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from storage.files import Directory
 
@@ -34,7 +34,7 @@ def read_checkpoint(directory: Directory, name: str, parse: Callable[[list[str]]
 
     `parse` raises `ValueError` if the columns are too many, too few, or not what they should be.
     """
-    return parse_checkpoint(read_checkpoint_data(directory, name), directory.path_of(name), parse)
+    return list(parse_checkpoint(read_checkpoint_data(directory, name), directory.path_of(name), parse))
 
 
 def read_checkpoint_data(directory: Directory, name: str) -> bytes:
@@ -45,26 +45,24 @@ def read_checkpoint_data(directory: Directory, name: str) -> bytes:
         return b""
 
 
-def parse_checkpoint(data: bytes, path: str, parse: Callable[[list[str]], Entry]) -> list[Entry]:
-    """Return the entries in the bytes of a checkpoint, as `read_checkpoint` does."""
+def parse_checkpoint(data: bytes, path: str, parse: Callable[[list[str]], Entry]) -> Iterator[Entry]:
+    """Yield the entries in the bytes of a checkpoint, as `read_checkpoint` reads them, up to the first wrong line."""
     if data and not data.strip(b"\0"):
         raise NulFilledCheckpointError("the checkpoint holds nothing but NUL bytes", path=path)
     lines, is_plain = _lines(data, path)
     if lines and _parsed(lines[0], path) != _VERSION:
         raise CorruptCheckpointError(f"the checkpoint's version is {lines[0]}, known is {_VERSION}", path=path)
     if len(lines) < 2:
-        return []
+        return
     count = _parsed(lines[1], path)
-    entries = []
-    line = ""
-    try:
-        for line in lines[2:]:
-            entries.append(parse(line.split(" ") if is_plain else _SPACES.split(line.rstrip(_SPACE))))
-    except ValueError:
-        raise _malformed(line, path) from None
-    if len(entries) != count:
-        raise CorruptCheckpointError(f"the checkpoint has {len(entries)} entries and declares {count}", path=path)
-    return entries
+    for line in lines[2:]:
+        try:
+            entry = parse(line.split(" ") if is_plain else _SPACES.split(line.rstrip(_SPACE)))
+        except ValueError:
+            raise _malformed(line, path) from None
+        yield entry
+    if len(lines) - 2 != count:
+        raise CorruptCheckpointError(f"the checkpoint has {len(lines) - 2} entries and declares {count}", path=path)
 
 
 def _lines(data: bytes, path: str) -> tuple[list[str], bool]:

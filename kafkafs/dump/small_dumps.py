@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.dump.entry_dump import Entry, EntryDump, SlotDump
-from storage.checkpoint_text import integer, read_checkpoint
+from storage.checkpoint_text import integer, parse_checkpoint, read_checkpoint_data
 from storage.errors import CorruptCheckpointError, CorruptIndexError, CorruptSnapshotError, StorageError
 from storage.files import SNAPSHOT_BYTES_MAX
 from storage.segment.index import TRANSACTION_ENTRY
@@ -50,18 +50,12 @@ class CheckpointDump(EntryDump):
                 f"the checkpoint has {size_bytes} bytes, above the limit of {self._limit_bytes}"
             )
             return
-        path, entries = Path(self._file.path), list[Entry]()
-
-        def parsed(columns: list[str]) -> None:
-            entries.append(self._parse(columns))
-
+        path = Path(self._file.path)
         try:
-            read_checkpoint(self._files.directory(path.parent), path.name, parsed)
+            data = read_checkpoint_data(self._files.directory(path.parent), path.name)
+            yield from parse_checkpoint(data, self._file.path, self._parse)
         except CorruptCheckpointError as error:
-            yield from entries  # those before the wrong line
             yield error
-        else:
-            yield from entries
 
 
 def partition_offset(columns: list[str]) -> Entry:
@@ -86,18 +80,16 @@ class ProducerSnapshotDump(EntryDump):
         self._limit_bytes = min(limit_bytes, SNAPSHOT_BYTES_MAX)
 
     def _parts(self) -> Iterator[Entry | StorageError]:
-        from storage.log import decode_snapshot
+        from storage.log import snapshot_entries
 
         size_bytes = self._file.size_bytes()
         if size_bytes > self._limit_bytes:
             yield CorruptSnapshotError(f"the snapshot has {size_bytes} bytes, above the limit of {self._limit_bytes}")
             return
         try:
-            producers = decode_snapshot(self._file.read_at(0, size_bytes))
+            yield from map(_producer, snapshot_entries(self._file.read_at(0, size_bytes)))
         except CorruptSnapshotError as error:
             yield error
-            return
-        yield from map(_producer, producers)
 
 
 def _producer(producer: ProducerState) -> Entry:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _INDEX_COST: Final = 512
 """How many bytes of a log are counted in the time of one index byte: each entry takes a lookup in the log."""
 
+_ENTRY_COST: Final = 64
+"""The same for a byte of a checkpoint, a snapshot or a transaction index, whose entries need no lookup."""
 
 _INDEXES: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX})
 
@@ -191,7 +193,7 @@ class EntryText:
         self._files = source.files
         self._path = source.directory / name
         self._kind = kind
-        cost = _INDEX_COST if kind in _INDEXES else 1
+        cost = _INDEX_COST if kind in _INDEXES else _ENTRY_COST
         self._made_bytes_max = source.options.counted_bytes_max // cost
 
     def size_bytes(self, status: FileStatus) -> int | None:

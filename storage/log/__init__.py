@@ -9,7 +9,7 @@ from storage.log.log import Log
 from storage.log.partition_metadata import PARTITION_METADATA_NAME, read_topic_id
 from storage.log.past_damage import batches_past_damage
 from storage.log.prefix import LogPrefix, PrefixSegment
-from storage.log.producers.snapshot import decode_snapshot
+from storage.log.producers.snapshot import snapshot_entries
 from storage.log.producers.state import AppendOrigin, ProducerState, marker_of
 from storage.log.readable_log import ReadableLog
 from storage.log.recover.recovery import recover_log
@@ -41,11 +41,11 @@ __all__ = [
     "TransactionEnd",
     "batches_past_damage",
     "counted_ranges",
-    "decode_snapshot",
     "log_statistics",
     "marker_of",
     "may_begin_at",
     "read_topic_id",
     "recover_log",
+    "snapshot_entries",
     "transaction_end",
 ]

@@ -126,12 +126,12 @@ SURFACE = {
         "TransactionEnd",
         "batches_past_damage",
         "counted_ranges",
-        "decode_snapshot",
         "log_statistics",
         "marker_of",
         "may_begin_at",
         "read_topic_id",
         "recover_log",
+        "snapshot_entries",
         "transaction_end",
     ],
     "storage.log_dir": [

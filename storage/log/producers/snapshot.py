@@ -19,7 +19,7 @@ from storage.record.layout import NO_SEQUENCE
 from storage.segment.names import FileName, FileSuffix, Kind, live_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from storage.files import Directory
 
@@ -49,6 +49,11 @@ def encode_snapshot(states: Iterable[ProducerState]) -> bytes:
 
 def decode_snapshot(data: bytes) -> list[ProducerState]:
     """Return the states in a snapshot, in its order; raises `CorruptSnapshotError`."""
+    return list(snapshot_entries(data))
+
+
+def snapshot_entries(data: bytes) -> Iterator[ProducerState]:
+    """Yield the states in a snapshot, in its order; raises `CorruptSnapshotError` before the first of them."""
     entries_at = _HEADER.size + _COUNT.size
     if len(data) < entries_at:
         raise CorruptSnapshotError(f"the snapshot ends after {len(data)} bytes")
@@ -61,7 +66,7 @@ def decode_snapshot(data: bytes) -> list[ProducerState]:
     (count,) = _COUNT.unpack_from(data, _HEADER.size)
     if len(data) != entries_at + count * _ENTRY.size:
         raise CorruptSnapshotError(f"the snapshot declares {count} producers and has {len(data)} bytes")
-    return [_decode(fields) for fields in _ENTRY.iter_unpack(memoryview(data)[entries_at:])]
+    yield from map(_decode, _ENTRY.iter_unpack(memoryview(data)[entries_at:]))
 
 
 def read_snapshot(directory: Directory, name: str) -> bytes:
