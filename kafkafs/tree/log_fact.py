@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.node import Attributes
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from storage.clock import Clock
     from storage.log import LogView
+
+
+_PRODUCERS_MAX: Final = 50_000
+"""How many producers a `stat` decodes and prints to tell a size: it takes a fifth of a second."""
 
 
 class LogFact(GeneratedFile):
@@ -44,23 +48,36 @@ class LogFact(GeneratedFile):
 
 
 class ProducerFact(LogFact):
-    """A text about what producers did. Its size is unknown while much of the log would have to be read for it."""
+    """A text about what producers did.
+
+    Its size is unknown while much of the log would have to be read for it, and if there are very many producers.
+    """
 
     def size_bytes(self, view: LogView) -> int | None:
         """Return the size, unless that takes longer than a `stat` may."""
-        return None if is_long_to_read(self._source) else super().size_bytes(view)
+        return None if self._takes_long() else super().size_bytes(view)
 
     def attributes(self) -> Attributes:
         """Report the size, unless that takes longer than a `stat` may."""
-        if is_long_to_read(self._source):
+        if self._takes_long():
             return Attributes(size_bytes=None, access=self._source.access())
         return super().attributes()
 
+    def _takes_long(self) -> bool:
+        log = self._source.log
+        is_large = isinstance(log, FollowedLog) and log.about_producers.number > _PRODUCERS_MAX
+        return is_large or is_long_to_read(self._source)
+
 
 def is_long_to_read(source: LogSource) -> bool:
-    """True if finding the log's producers takes reading more of it than a `stat` may."""
+    """True if finding the log's producers takes reading more than a `stat` may, of the log or of a snapshot."""
     log, bytes_max = source.log, source.options.counted_bytes_max
-    return isinstance(log, FollowedLog) and not log.on_view(_is_within(bytes_max)) and log.unread_bytes > bytes_max
+    if not isinstance(log, FollowedLog):
+        return False
+    about = log.about_producers
+    if not about.is_read and about.number > _PRODUCERS_MAX:
+        return True
+    return not log.on_view(_is_within(bytes_max)) and log.unread_bytes > bytes_max
 
 
 def _is_within(bytes_max: int) -> Callable[[LogView], bool]:

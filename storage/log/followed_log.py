@@ -20,7 +20,7 @@ from storage.log.cuts import KnownEpochs, find_cut
 from storage.log.epochs import LeaderEpochs
 from storage.log.index_cache import IndexCache
 from storage.log.partition_metadata import read_topic_id
-from storage.log.producers.followed import DecidedOnDemand, FollowedProducers
+from storage.log.producers.followed import AboutProducers, DecidedOnDemand, FollowedProducers
 from storage.log.readable_log import ReadableLog
 from storage.log.view import LogView
 from storage.segment.followed_segment import Change, FollowedSegment
@@ -171,6 +171,11 @@ class FollowedLog(ReadableLog):
         return self._producers.states(view.segments, view.end_offset)
 
     @property
+    def about_producers(self) -> AboutProducers:
+        """About how many producers there are; nothing is read of the log."""
+        return self.on_view(lambda view: self._producers.about(view.end_offset))
+
+    @property
     def epochs(self) -> LeaderEpochs:
         """The leader epochs on disk now; callers do not change them. Raises `CorruptCheckpointError`."""
         return LeaderEpochs.load(self.directory)
@@ -178,17 +183,7 @@ class FollowedLog(ReadableLog):
     @property
     def unread_bytes(self) -> int:
         """The bytes of the log to read before its producers and its last stable offset are known."""
-        return self.on_view(self._unread_bytes)
-
-    def _unread_bytes(self, view: LogView) -> int:
-        known_to = self._producers.known_to(view.end_offset)
-        unread_bytes = 0
-        for segment in reversed(view.segments):
-            if segment.base_offset < known_to:
-                start = segment.locate(known_to)
-                return unread_bytes + (0 if start is None else segment.size_bytes - start)
-            unread_bytes += segment.size_bytes
-        return unread_bytes
+        return self.on_view(lambda view: self._producers.unread_bytes(view.segments, view.end_offset))
 
     def move(self, directory: Directory) -> None:
         """Follow the partition to another directory, with the files that are there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.budget import MEMORY
 from storage.errors import CorruptBatchError
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 _ABORTED_MAX: Final = 1000
 
 logger = logging.getLogger(__name__)
+
+
+class AboutProducers(NamedTuple):
+    """How many producers a log has: those that are known if they were read, and else those of the newest snapshot."""
+
+    number: int
+    is_read: bool
 
 
 class FollowedProducers:
@@ -83,6 +90,28 @@ class FollowedProducers:
             return known_to
         snapshots = SnapshotFiles(self._directory, read_only=True)
         return max((offset for offset in snapshots.offsets if offset <= end_offset), default=0)
+
+    def unread_bytes(self, segments: Sequence[Segment], end_offset: int) -> int:
+        """Return how many bytes of the log are to be read before its producers are known up to its end."""
+        known_to = self.known_to(end_offset)
+        unread_bytes = 0
+        for segment in reversed(segments):
+            if segment.base_offset < known_to:
+                start = segment.locate(known_to)
+                return unread_bytes + (0 if start is None else segment.size_bytes - start)
+            unread_bytes += segment.size_bytes
+        return unread_bytes
+
+    def about(self, end_offset: int) -> AboutProducers:
+        """Return about how many producers there are. Does not wait for a thread that reads."""
+        states = self._states
+        if states is not None and states.end_offset <= end_offset:
+            return AboutProducers(states.count, is_read=True)
+        if self._empty_to is not None and self._empty_to <= end_offset:
+            return AboutProducers(0, is_read=True)
+        snapshots = SnapshotFiles(self._directory, read_only=True)
+        newest = max((offset for offset in snapshots.offsets if offset <= end_offset), default=None)
+        return AboutProducers(0 if newest is None else snapshots.count(newest), is_read=False)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -64,6 +64,11 @@ class ProducerStates:
         return not self._producers
 
     @property
+    def count(self) -> int:
+        """How many producers are known."""
+        return len(self._producers)
+
+    @property
     def is_large(self) -> bool:
         """Return True if the producers take memory from the budget."""
         return bool(self._reserved)

@@ -10,6 +10,7 @@ from memory_logs import DIRECTORY, NOW_MS, PRODUCER_EXPIRATION_MS, LogOnMemory, 
 
 from kafkafs.locator.paths import PartitionFilePath, PartitionPath, TopicPath
 from kafkafs.locator.views import View
+from kafkafs.tree import log_fact
 from kafkafs.tree.epochs_file import EpochsFile
 from kafkafs.tree.info_file import InfoFile
 from kafkafs.tree.log_source import LogSource
@@ -274,6 +275,21 @@ def test_what_takes_long_has_no_size_until_somebody_has_read_it(memory: Memory) 
     assert info(source, memory.clock)["last.stable.offset"] == "0"
     memory.produce(b"value", 1, transactional=True)
     assert fact(View.PRODUCERS, source, memory.clock).attributes().size_bytes is None
+
+
+def test_very_many_producers_have_no_size(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    for sequence in range(3):
+        memory.produce(b"value", sequence)
+    memory.log.roll()
+    memory.run_tasks()
+    source = memory.followed()
+    monkeypatch.setattr(log_fact, "_PRODUCERS_MAX", 0)
+    assert "last.stable.offset" not in info(source, memory.clock)
+    for _ in range(2):  # before and after they are known
+        for file in (View.TRANSACTIONS, View.PRODUCERS):
+            assert fact(file, source, memory.clock).attributes().size_bytes is None
+        assert bytes(fact(View.PRODUCERS, source, memory.clock).open().read(0, 1000)).count(b"\n") == 2
+    assert info(source, memory.clock)["last.stable.offset"] == "3"
 
 
 def test_what_lies_before_the_newest_snapshot_needs_no_reading(memory: Memory) -> None:

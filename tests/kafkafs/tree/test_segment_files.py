@@ -18,6 +18,8 @@ from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile, segment_node
 from storage.files import Files
+from storage.log import ProducerState
+from storage.log.producers.snapshot import encode_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,6 +109,27 @@ def test_the_other_texts_are_those_of_the_command(views: Views) -> None:
         assert node.xattrs() == {}
         kinds.add(real.suffix or real.name)
     assert kinds >= {".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint"}
+
+
+def test_a_dump_of_many_entries_has_no_size_and_comes_entry_by_entry(views: Views, tmp_path: Path) -> None:
+    directory = tmp_path / "topic-0"
+    directory.mkdir()
+    (directory / LOG).write_bytes(sent(b"value"))
+    count = 100_000
+    lines = "".join(f"{epoch} {epoch}\n" for epoch in range(count))
+    (directory / "leader-epoch-checkpoint").write_text(f"0\n{count}\n{lines}")
+    (directory / f"{0:020d}.txnindex").write_bytes(bytes(34 * count))
+    (directory / f"{1:020d}.snapshot").write_bytes(
+        encode_snapshot(ProducerState(each, 0, -1, 0, None, ()) for each in range(count))
+    )
+    source = views.follow(directory)
+    for name in ("leader-epoch-checkpoint", f"{0:020d}.txnindex", f"{1:020d}.snapshot"):
+        node = text_of(source, name)
+        assert node.attributes().size_bytes is None
+        reading = node.open()
+        assert bytes(reading.read(0, 8)) == b"Dumping "
+        reading.close()
+        assert read_all(node).count(b"\n") == count + 1
 
 
 def test_real_files_are_shown_as_they_are(views: Views, tmp_path: Path) -> None:
