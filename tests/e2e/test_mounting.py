@@ -149,12 +149,12 @@ wait $front; echo $?
 while kill -0 $server 2> /dev/null; do sleep 0.05; done
 kill $letting 2> /dev/null
 ls mnt 2> /dev/null
-$KAFKAFS mount store other && $KAFKAFS umount other
+$KAFKAFS mount store other && $KAFKAFS umount other; echo $?
 """
         )
         done = run(script, place, PYTHON=sys.executable)
         code = 128 + signal.Signals[f"SIG{number}"]
-        assert done.stdout.splitlines() == [str(code), "other", "try: ls other"], done.stderr
+        assert done.stdout.splitlines() == [str(code), "other", "try: ls other", "0"], done.stderr
         assert mount_at(place / "mnt") is None
 
     def test_one_with_its_output_closed_mounts(self, place: Path) -> None:
