@@ -65,8 +65,8 @@ class ProducerFact(LogFact):
 
     def _takes_long(self) -> bool:
         log = self._source.log
-        is_large = isinstance(log, FollowedLog) and log.about_producers.number > _PRODUCERS_MAX
-        return is_large or is_long_to_read(self._source)
+        number = log.about_producers.number if isinstance(log, FollowedLog) else log.producers.count
+        return number > _PRODUCERS_MAX or is_long_to_read(self._source)
 
 
 def is_long_to_read(source: LogSource) -> bool:

@@ -290,6 +290,7 @@ def test_very_many_producers_have_no_size(memory: Memory, monkeypatch: pytest.Mo
             assert fact(file, source, memory.clock).attributes().size_bytes is None
         assert bytes(fact(View.PRODUCERS, source, memory.clock).open().read(0, 1000)).count(b"\n") == 2
     assert info(source, memory.clock)["last.stable.offset"] == "3"
+    assert fact(View.PRODUCERS, memory.source(), memory.clock).attributes().size_bytes is None
 
 
 def test_what_lies_before_the_newest_snapshot_needs_no_reading(memory: Memory) -> None:
