@@ -65,18 +65,22 @@ class ProducerFact(LogFact):
 
     def _takes_long(self) -> bool:
         log = self._source.log
-        number = log.about_producers.number if isinstance(log, FollowedLog) else log.producers.count
-        return number > _PRODUCERS_MAX or is_long_to_read(self._source)
+        if not isinstance(log, FollowedLog):
+            return log.producers.count > _PRODUCERS_MAX
+        return log.about_producers.number > _PRODUCERS_MAX or _has_much_to_read(self._source, log)
 
 
 def is_long_to_read(source: LogSource) -> bool:
     """True if finding the log's producers takes reading more than a `stat` may, of the log or of a snapshot."""
-    log, bytes_max = source.log, source.options.counted_bytes_max
+    log = source.log
     if not isinstance(log, FollowedLog):
         return False
     about = log.about_producers
-    if not about.is_read and about.number > _PRODUCERS_MAX:
-        return True
+    return (about.number > _PRODUCERS_MAX and not about.is_read) or _has_much_to_read(source, log)
+
+
+def _has_much_to_read(source: LogSource, log: FollowedLog) -> bool:
+    bytes_max = source.options.counted_bytes_max
     return not log.on_view(_is_within(bytes_max)) and log.unread_bytes > bytes_max
 
 
