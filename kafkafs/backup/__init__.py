@@ -5,7 +5,6 @@ run                a run from beginning to end
 making             all partitions of a run, each taken until it stood still
 partition_plan     what a run takes of a partition: up to which offset, which files, copied or linked
 partition_copy     a partition taken, recovered and verified
-latest             the link to the newest run, where it leads nowhere
 manifest           each file of a run with its checksum and what it was copied from
 missing            log directories that a store has and a run would lack
 top_files          the files that make partitions a log directory
@@ -14,9 +13,9 @@ checking           a run held against its manifest
 """
 
 from kafkafs.backup.checking import RunCheck, RunFinding
-from kafkafs.backup.latest import check_latest_leads_to_a_run
 from kafkafs.backup.making import RunReport, TakenPartition
 from kafkafs.backup.partition_plan import PartitionPlan
+from kafkafs.backup.places import check_latest_leads_to_a_run
 from kafkafs.backup.run import Backup
 
 __all__ = [

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkafs.backup.latest import check_latest_leads_to_a_run
 from kafkafs.backup.manifest import Manifest, sha256_of
+from kafkafs.backup.places import check_latest_leads_to_a_run
 from storage.errors import NotAStoreError
 from storage.log_dir import RUN_MANIFEST_NAME
 

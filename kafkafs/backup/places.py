@@ -220,6 +220,20 @@ def _newest_complete(files: Files, runs: Directory) -> str | None:
     return None
 
 
+def check_latest_leads_to_a_run(files: Files, path: Path) -> None:
+    """Raise `NotAStoreError` if the path is the `latest` of some backups and leads nowhere; it names the newest run."""
+    if path.name != LATEST_NAME or files.directory(path).own_status() is not None:
+        return
+    dest = files.directory(path.parent)
+    found = dest.status(LATEST_NAME) if dest.own_status() is not None else None
+    if found is None or not found.is_link or not is_backup_place(dest):
+        return
+    run = newest_complete(files, path.parent)
+    newest = "no complete run is left" if run is None else f"the newest complete run is {run}"
+    target = dest.link_target(LATEST_NAME)
+    raise NotAStoreError(f"it is a link that leads nowhere, to {target}, which was removed; {newest}", path=path)
+
+
 def check_apart(files: Files, log_dirs: Sequence[LogDir], dest: Path) -> None:
     """Raise `BackupError` if the directory of backups lies in the store, or the store in it, by whichever path."""
     homes = {log_dir.identity: log_dir for log_dir in log_dirs}

@@ -3,7 +3,6 @@
     disks       the log directories, as far as they can be read
     known       the old cluster by its metadata log, and the settings of its topics
     plan        what comes from which disk and why, what is lost, what is not known
-    namesakes   several topics of one name, and what is said of those left out
     holding     the settings that keep a topic's records until it is released
     records     the records of the metadata log with which the new cluster begins
     properties  the settings with which the broker starts

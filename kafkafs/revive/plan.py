@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkafs.revive.disks import unreadable
 from kafkafs.revive.holding import hold, is_unknown
 from kafkafs.revive.known import FROM_BOOTSTRAP, is_compacted, known_settings
-from kafkafs.revive.namesakes import namesake_notes
-from kafkafs.revive.told import Told, left_out_lines
+from kafkafs.revive.told import Told, left_out_lines, namesake_notes
 from storage.errors import InvalidTopicError, UnknownPartitionError
 from storage.internal import offsets, shares, transactions
 from storage.log_dir import CLUSTER_METADATA, DirectoryName, DirectoryState, OffsetCheckpoint

@@ -1,4 +1,4 @@
-"""What the disks tell of partitions besides their directories: the lines of checkpoints, and what is left out.
+"""What the disks tell of partitions besides the directories that are taken: the lines of checkpoints, what is left out.
 
 A directory may be gone while a checkpoint still has a line for it. The line says that the partition was there, and how
 much of it was replicated. It may also outlive a topic that was deleted: without a directory of the topic, or a metadata
@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+from storage.ids import format_id
 from storage.log_dir import CLUSTER_METADATA, DirectoryState, OffsetCheckpoint
+from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from uuid import UUID
 
-    from kafkafs.revive.disks import Disk
+    from kafkafs.revive.disks import Candidate, Disk
     from storage.internal import ClusterImage
     from storage.log_dir import DirectoryName, Partition
+    from storage.replicas import Replica
 
 _NAMED_MAX: Final = 5
 _OF_A_BROKER: Final = (OffsetCheckpoint.HIGH_WATERMARK, OffsetCheckpoint.RECOVERY_POINT)
@@ -98,6 +101,21 @@ def left_out_lines(disks: Iterable[Disk], states: frozenset[DirectoryState], top
         ]
         if found:
             yield f"left out, unless --include {state.removeprefix('-')} takes them in: {_listed(found)}"
+
+
+def namesake_notes(topic: str, chosen: UUID, why: str, sources: Sequence[tuple[Candidate, Replica]]) -> Iterator[str]:
+    """Yield which topic of the name is revived and why, how to have another, and each directory that is left out."""
+    others = [each for each in sources if each[0].topic_id not in (None, chosen)]
+    count = 1 + len({candidate.topic_id for candidate, _ in others})
+    yield (
+        f"{count} topics of this name are on the disks; the one with the id {format_id(chosen)} is revived, because "
+        f"{why}; to have another, move the directories of the others away, or its own into an empty directory, and "
+        f"revive that by itself, with the same options, --topics {topic} and another --into"
+    )
+    for candidate, replica in others:
+        assert candidate.topic_id is not None
+        offsets = offsets_text(replica.base_offset, replica.end_offset)
+        yield f"left out {candidate.directory}: {offsets} of the topic with the id {format_id(candidate.topic_id)}"
 
 
 def _listed(names: Sequence[str]) -> str:
