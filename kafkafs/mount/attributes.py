@@ -37,7 +37,9 @@ class EntryMaker:
 
     def of(self, inode: Inode) -> pyfuse3.EntryAttributes:
         """Return the entry of a node that the kernel knows."""
-        attributes = inode.attributes if inode.tail is None else inode.tail.limited(inode.attributes)
+        attributes = inode.attributes
+        if inode.tail is not None:
+            attributes = inode.tail.limited(attributes, is_open=bool(inode.readings))
         entry = self.of_listed(inode.key, inode.number, inode.type, attributes)
         entry.entry_timeout = inode.caching.entry_s
         is_whole = attributes.size_bytes == inode.attributes.size_bytes

@@ -290,7 +290,7 @@ class TreeOperations(ForbiddenOperations):
             file = FileForReading(found, None, partial(self._open_lasting, found), sync)
             return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
         reading, size_bytes = await found.share.run(partial(self._open_changing, found))
-        await self._growth.opened(found, size_bytes)
+        await self._growth.opened(found, reading, size_bytes)
         file = FileForReading(found, reading, partial(self._open_lasting, found), sync)
         if size_bytes != found.attributes.size_bytes:
             found.attributes = found.attributes._replace(size_bytes=size_bytes)

@@ -45,14 +45,16 @@ class Inode:
 
     `key` is the kernel's name for it, `number` is shown as `st_ino`. Where the descriptors of a path share nothing,
     each lookup makes an inode with another key and the same number. `attributes` are those that the kernel last got;
-    `readings` are open. A file that grows has a `tail` once it was opened. `kept_node` is that of the last lookup: kept
-    for a while if it is immutable, and until it is opened if it is generated.
+    `is_resized` says that it got another size before. `readings` are open. A file that grows has a `tail` once it was
+    opened. `kept_node` is that of the last lookup: kept for a while if it is immutable, and until it is opened if it is
+    generated.
     """
 
     __slots__ = (
-        "attributes",
+        "_attributes",
         "caching",
         "identity",
+        "is_resized",
         "kept_node",
         "key",
         "lineage",
@@ -86,7 +88,8 @@ class Inode:
         self.path, self.identity, self.lineage, self.type = place
         self.place: Place = key
         self.log = log_of(self.path)
-        self.attributes = attributes
+        self._attributes = attributes
+        self.is_resized = False
         self.caching = caching
         self.parent = parent or self
         self.name = name
@@ -100,6 +103,16 @@ class Inode:
         self.quick: Pace = Pace(self.share) if caching is DIRECTORY else self.parent.quick
         """How quickly small files in this directory were found and opened."""
         self.writes: Pace = Pace(self.share) if caching is DIRECTORY else self.parent.writes
+
+    @property
+    def attributes(self) -> Attributes:
+        """Those that the kernel last got."""
+        return self._attributes
+
+    @attributes.setter
+    def attributes(self, attributes: Attributes) -> None:
+        self.is_resized = self.is_resized or attributes.size_bytes != self._attributes.size_bytes
+        self._attributes = attributes
 
 
 def placed(node: Node) -> Placed:

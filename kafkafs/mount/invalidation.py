@@ -1,9 +1,7 @@
 """Invalidation: the kernel is made to forget what it cached before that is outdated.
 
 Logs are checked now and then, so that the kernel drops cached files that were removed. The kernel may cache the sizes
-of a log at rest for a moment, and the first append invalidates them. While appends go on it may cache none:
-invalidating each time would drop sizes on their way to it, so that a process would find the file shorter than its size,
-and get SIGBUS if it maps it.
+of a log at rest for a moment, and the first append invalidates them. While appends go on it may cache none.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyfuse3
 import trio
 
+from kafkafs.locator.views import View
 from kafkafs.mount.caching import GROWING, LOOK_S
 from kafkafs.mount.dispatch import in_thread
 from kafkafs.mount.tails import Tail
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import LogPath
     from kafkafs.mount.inodes import Inode, Inodes
+    from kafkafs.mount.tails import ByteAt
     from kafkafs.tree.node import Reading
 
 log: Final = logging.getLogger("kafkafs.mount")
@@ -56,21 +56,26 @@ class Growth:
         for inode in list(self._inodes.growing(log)):
             if inode.tail is not None and inode.readings and not inode.tail.is_free:
                 with suppress(StorageError, TreeError, OSError):
-                    await inode.tail.raise_to(await inode.share.run(inode.readings[0].size_bytes))
+                    size_bytes = await inode.share.run(inode.readings[0].size_bytes)
+                    await inode.tail.raise_to(size_bytes, _byte_at(inode))
 
-    async def opened(self, inode: Inode, size_bytes: int | None) -> None:
+    async def opened(self, inode: Inode, reading: Reading, size_bytes: int | None) -> None:
         """Note that a file of this size is opened: from now on the kernel may have pages of it."""
         if inode.tail is None and inode.caching is GROWING:
-            inode.tail = Tail(inode.key)
+            inode.tail = Tail(inode.key, inode.attributes.size_bytes, is_known=not inode.is_resized)
         if inode.tail is not None:
-            await inode.tail.raise_to(size_bytes)
+            await inode.tail.raise_to(size_bytes, _byte_at(inode, reading))
 
     async def told(self, inode: Inode, *, is_found_by_name: bool = False) -> None:
-        """Return when the size of a file can be told, or at once if a process has it open, unless it is looked up."""
-        if inode.tail is not None and inode.readings and not is_found_by_name:
-            inode.tail.raise_soon(inode.attributes.size_bytes)
-        elif inode.tail is not None:
-            await inode.tail.raise_to(inode.attributes.size_bytes)
+        """Return when the size of a file can be told, or one that was told before if a process has the file open."""
+        tail, size_bytes = inode.tail, inode.attributes.size_bytes
+        if tail is None:
+            return
+        if inode.readings and not is_found_by_name and not tail.is_free:
+            tail.raise_soon(size_bytes, _byte_at(inode))
+        else:
+            await tail.raise_to(size_bytes, _byte_at(inode))
+        await tail.settled()
 
     def attributes_s(self, inode: Inode) -> float:
         """Return how long the kernel may cache a file's attributes now: not at all while its size is unknown."""
@@ -82,6 +87,19 @@ class Growth:
 
     def _is_at_rest(self, log: LogPath, now_s: float) -> bool:
         return self._rests_at_s.get(log, 0.0) <= now_s
+
+
+def _byte_at(inode: Inode, reading: Reading | None = None) -> ByteAt | None:
+    """Return what reads a byte at the end of an open file; every text ends with a newline."""
+    if reading is None and inode.readings:
+        reading = inode.readings[0]
+    if reading is None:
+        return None
+    return partial(reading.read, size_bytes=1) if inode.path.view is View.SEGMENT else _newline_at
+
+
+def _newline_at(_: int) -> bytes:
+    return b"\n"
 
 
 def forget_attributes(inode: Inode) -> None:
@@ -149,7 +167,7 @@ class Watcher:
             sizes = await in_thread(partial(_keep_up, open_files))
             for inode, size_bytes in zip(followed, sizes, strict=True):
                 if inode.tail is not None:
-                    inode.tail.raise_soon(size_bytes)
+                    inode.tail.raise_soon(size_bytes, _byte_at(inode))
 
     async def _watched(self) -> list[LogPath]:
         """Return the logs to look at, and make the kernel forget the files of others that came before them."""

@@ -1,8 +1,12 @@
-"""A size that grew is told only after the pages were dropped that may end before it."""
+"""A size that grew is told only after the pages were dropped that may end before it.
+
+Of a file that is open it is told only once the kernel has its last byte.
+"""
 
 from __future__ import annotations
 
 import threading
+from mmap import PAGESIZE
 
 import pytest
 import trio
@@ -16,27 +20,40 @@ KEY = 7
 
 
 class Kernel:
-    """What drops pages; it waits for `may_drop`."""
+    """Drops pages when `may_drop` is set, and takes the bytes at an end when `may_store` is."""
 
     def __init__(self) -> None:
         self.dropped: list[int] = []
+        self.stored: list[tuple[int, bytes]] = []
         self.may_drop = threading.Event()
         self.may_drop.set()
+        self.may_store = threading.Event()
+        self.may_store.set()
 
     def invalidate_inode(self, key: int) -> None:
         self.may_drop.wait(60)
         self.dropped.append(key)
+
+    def notify_store(self, key: int, position: int, data: bytes) -> None:
+        assert key == KEY
+        self.may_store.wait(60)
+        self.stored.append((position, data))
 
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     made = Kernel()
     monkeypatch.setattr(tails.pyfuse3, "invalidate_inode", made.invalidate_inode)  # type: ignore[attr-defined]
+    monkeypatch.setattr(tails.pyfuse3, "notify_store", made.notify_store)  # type: ignore[attr-defined]
     return made
 
 
-def told(tail: Tail, size_bytes: int | None) -> int | None:
-    return tail.limited(Attributes(size_bytes)).size_bytes
+def told(tail: Tail, size_bytes: int | None, *, is_open: bool = False) -> int | None:
+    return tail.limited(Attributes(size_bytes), is_open=is_open).size_bytes
+
+
+def newline_at(_: int) -> bytes:
+    return b"\n"
 
 
 def read(tail: Tail) -> None:
@@ -132,15 +149,90 @@ def test_a_size_that_was_found_earlier_is_not_told_after_a_larger_one(kernel: Ke
 
 def test_a_process_that_has_the_file_open_is_told_the_next_time(kernel: Kernel) -> None:
     async def main() -> None:
-        tail = Tail(KEY)
-        await tail.raise_to(10)
+        tail = Tail(KEY, 10)
         read(tail)
-        tail.raise_soon(20)
-        tail.raise_soon(20)
-        assert told(tail, 20) == 10
+        tail.raise_soon(20, newline_at)
+        tail.raise_soon(20, newline_at)
+        assert told(tail, 20, is_open=True) == 10
         with trio.fail_after(60):
-            while told(tail, 20) == 10:
+            while told(tail, 20, is_open=True) == 10:
                 await trio.lowlevel.checkpoint()
+            await tail.settled()
+        assert kernel.dropped == [KEY]
+        assert kernel.stored == [(19, b"\n")]
+
+    trio.run(main)
+
+
+def test_the_kernel_gets_the_end_of_an_open_file_before_its_size_is_told(kernel: Kernel) -> None:
+    async def main() -> None:
+        tail = Tail(KEY, 10)
+        await tail.raise_to(10, newline_at)
+        assert kernel.stored == [], "it has no other size"
+        assert told(tail, 20, is_open=True) == 10
+        kernel.may_store.clear()
+        is_settled = False
+
+        async def settle() -> None:
+            nonlocal is_settled
+            await tail.settled()
+            is_settled = True
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tail.raise_to, 20, lambda position: b"%d" % (position % 10))
+            await wait_all_tasks_blocked()
+            nursery.start_soon(settle)
+            await wait_all_tasks_blocked()
+            assert not is_settled, "a size that is told now may be older than the one that the kernel has"
+            assert told(tail, 20, is_open=True) == 20, "a smaller one would take it back"
+            kernel.may_store.set()
+        assert is_settled
+        assert kernel.stored == [(19, b"9")]
+        assert kernel.dropped == []
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_sizes_told_before_the_file_was_opened_are_known_when_it_is(kernel: Kernel, *, is_known: bool) -> None:
+    async def main() -> None:
+        tail = Tail(KEY, 10, is_known=is_known)
+        await tail.raise_to(10, newline_at)
+        assert kernel.stored == [(9, b"\n")] * (not is_known)
+        kernel.stored.clear()
+        await tail.raise_to(20)  # all descriptors are closed
+        assert kernel.stored == []
+        await tail.raise_to(None, newline_at)
+        assert kernel.stored == [(19, b"\n")]
+
+    trio.run(main)
+
+
+def unreadable(_: int) -> bytes:
+    raise OSError
+
+
+@pytest.mark.parametrize("byte_at", [unreadable, lambda _: b""], ids=["error", "nothing"])
+def test_an_end_that_cannot_be_read_is_tried_again(kernel: Kernel, byte_at: tails.ByteAt) -> None:
+    async def main() -> None:
+        tail = Tail(KEY, 10)
+        await tail.raise_to(20, byte_at)
+        assert kernel.stored == []
+        assert told(tail, 20, is_open=True) == 20
+        await tail.raise_to(20, newline_at)
+        assert kernel.stored == [(19, b"\n")]
+
+    trio.run(main)
+
+
+def test_a_first_byte_of_a_page_makes_the_kernel_have_that_page(kernel: Kernel) -> None:
+    async def main() -> None:
+        tail = Tail(KEY, 10)
+        await tail.raise_to(PAGESIZE, newline_at)
+        assert tail.is_free
+        await tail.raise_to(PAGESIZE + 1, newline_at)
+        assert not tail.is_free
+        await tail.raise_to(PAGESIZE + 2, newline_at)
         assert kernel.dropped == [KEY]
 
     trio.run(main)
