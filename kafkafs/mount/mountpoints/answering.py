@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ANSWER_S: Final = 2
 _KILLED_S: Final = 1
+_BEGAN_AT: Final = 19
+"""Which of the fields from the state on says when a process began: see proc_pid_stat(5)."""
 # It reports its start, so that a slow start on a busy machine does not count as the mount's time.
 _ASKING: Final = """
 import os, sys
@@ -73,11 +75,23 @@ def state_text(pid: int) -> str:
     return f"stopped, state {state}" if state in {"T", "t"} else f"state {state or 'unknown'}"
 
 
+def began_at(pid: int) -> int:
+    """Return when a process began, in clock ticks since the system started; 0 if it has ended."""
+    fields = _fields_of(pid)
+    return int(fields[_BEGAN_AT]) if fields else 0
+
+
 def _state_of(pid: int) -> str:
     """Return the letter that ps(1) shows; empty if the process has ended."""
+    fields = _fields_of(pid)
+    return fields[0] if fields else ""
+
+
+def _fields_of(pid: int) -> list[str]:
+    """Return what the kernel says of a process, from its state on; empty if it has ended."""
     with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-    return ""
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    return []
 
 
 def _asked(question: str, path: Path, within_s: float) -> tuple[int, bytes] | None:

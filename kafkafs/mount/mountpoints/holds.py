@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkafs.mount.mountpoints.answering import contents_of
+from kafkafs.mount.mountpoints.answering import began_at, contents_of
 from kafkafs.mount.mountpoints.mounts import FILE_SYSTEM_TYPE, mounts, pids
 
 if TYPE_CHECKING:
@@ -71,13 +71,18 @@ def elsewhere(hold: Hold, server: int | None) -> str:
 
 
 def server_of(hold: Hold) -> int | None:
-    """Return the process that serves a mount; None if it cannot be seen from here."""
+    """Return the process that serves a mount; None if it cannot be seen from here.
+
+    The kernel gives the number of a connection that was aborted to another, even if the process that served it was
+    stopped and has its descriptor still. So of several processes it is the one that began last.
+    """
+    found: list[tuple[int, int]] = []
     for pid in pids():
         with suppress(OSError, ValueError):
-            for descriptor in _fuse_descriptors(pid):
-                if _connection(pid, descriptor) == hold.mount.device.partition(":")[2]:
-                    return pid
-    return _server_by_its_options(hold)
+            numbers = [_connection(pid, descriptor) for descriptor in _fuse_descriptors(pid)]
+            if hold.mount.device.partition(":")[2] in numbers:
+                found.append((began_at(pid), pid))
+    return max(found)[1] if found else _server_by_its_options(hold)
 
 
 def is_from_here(server: int) -> bool:
