@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import stat
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -39,6 +39,7 @@ PAUSE_S: Final = 2.0
 """How long no directory is opened once a walk is over."""
 
 CHUNK_NAMES: Final = 2048
+CHUNK_S: Final = 0.25
 _WINDOW_NAMES: Final = 2 * CHUNK_NAMES
 
 
@@ -132,18 +133,24 @@ class Listing:
             # What decodes records may need much memory, for which the event loop cannot wait. A walk tries, as it has
             # much to list: its pace begins again in a thread.
             is_tried = not self._is_of_records or (is_first and self.walk is not None)
-            chunk = await (self._pace.run(work) if is_tried else self.inode.quick.run_in_thread(work))
+            chunk, self._is_ended = await (self._pace.run(work) if is_tried else self.inode.quick.run_in_thread(work))
             is_first = False
-            self._is_ended = len(chunk) < CHUNK_NAMES
             dropped = max(len(self._window) + len(chunk) - _WINDOW_NAMES, 0)
             self._window = self._window[dropped:] + chunk
             self._start += dropped
         return self._window[position - self._start :]
 
-    def _next(self, *, is_first: bool) -> list[Entry]:
+    def _next(self, *, is_first: bool) -> tuple[list[Entry], bool]:
+        """Return some entries, and whether they are the last: as many as are found in a moment, but for the first."""
         if is_first:
             walk, directory = self.walk, self._directory
             found = directory.entries() if walk is None else directory.walked(is_sized=walk.is_sized)
             self._entries = chain((Entry("."), Entry("..")), found)
             self._start, self._window, self._is_begun = 0, [], True
-        return list(islice(self._entries, CHUNK_NAMES))
+        chunk: list[Entry] = []
+        ends_s = monotonic() + CHUNK_S
+        for entry in self._entries:
+            chunk.append(entry)
+            if len(chunk) == CHUNK_NAMES or monotonic() > ends_s:
+                return chunk, False
+        return chunk, True

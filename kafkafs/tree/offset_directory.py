@@ -10,6 +10,7 @@ from kafkafs.locator.offsets import Edge, FromEnd
 from kafkafs.tree.node import Attributes, Directory, Entry
 from kafkafs.tree.options import Damage
 from kafkafs.tree.record_file import value_attributes
+from kafkafs.tree.visible_batches import Patience, SkimmedBatch
 from kafkafs.tree.visible_log import VisibleLog
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
     from kafkafs.locator.paths import PartitionDirectoryPath
     from kafkafs.tree.log_source import LogSource
+    from storage.files import Access
 
+SKIM_S: Final = 1.0
+"""How long records are decoded to tell their sizes and times."""
 _LISTED_XATTR: Final = "user.kafkafs.listed"
 _EDGES: Final = (str(Edge.EARLIEST), str(FromEnd(1)))
 
@@ -38,7 +42,7 @@ class OffsetDirectory(Directory):
 
     def xattrs(self) -> Mapping[str, bytes]:
         """Report how many records are listed of how many offsets, if not all are."""
-        listed = self._listed(self._readable())
+        listed = self._listed(self._readable(), Patience(SKIM_S))
         return {} if listed is None else {_LISTED_XATTR: listed.encode()}
 
     def names(self) -> Iterator[str]:
@@ -46,16 +50,19 @@ class OffsetDirectory(Directory):
         return (entry.name for entry in self.entries())
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the same names, with each record's value size and as a rule its time."""
-        visible = self._readable()
-        return self._entries(visible, self._listed(visible))
+        """Yield the same names, with each record's value size and as a rule its time.
+
+        Where records take long to decode the rest are listed by their batches' headers, without size and time.
+        """
+        visible, patience = self._readable(), Patience(SKIM_S)
+        return self._entries(visible, self._listed(visible, patience), patience)
 
     def walked(self, *, is_sized: bool) -> Iterator[Entry]:  # noqa: ARG002
         """Yield the same names, with the attributes of the records that `earliest` and `latest` are."""
-        visible = self._as_readable(self._visible)
-        listed = self._listed(visible)
+        visible, patience = self._as_readable(self._visible), Patience(SKIM_S)
+        listed = self._listed(visible, patience)
         edges: dict[str, Attributes | None] = {}
-        for entry in self._entries(visible, listed):
+        for entry in self._entries(visible, listed, patience):
             if entry.name in _EDGES:
                 yield entry._replace(attributes=edges.get(entry.name))
             else:
@@ -64,22 +71,21 @@ class OffsetDirectory(Directory):
                 edges[_EDGES[1]] = entry.attributes
                 yield entry
 
-    def _entries(self, visible: VisibleLog, listed: str | None) -> Iterator[Entry]:
+    def _entries(self, visible: VisibleLog, listed: str | None, patience: Patience) -> Iterator[Entry]:
         access = self._source.access()
-        offset: int | None = None
+        first_offset: int | None = None
         if listed is not None:
-            offset = visible.from_end(self._source.options.list_limit)
+            first_offset = visible.from_end(self._source.options.list_limit, patience)
             if self._source.is_first("listed"):
                 logger.info("%s: the newest records are listed, %s; every one can be opened", self.path, listed)
-        next_offset = visible.start_offset if offset is None else offset
+        next_offset = visible.start_offset if first_offset is None else first_offset
         is_empty = True
         while True:
             try:
-                for record in visible.records(next_offset, visible.end_offset):
+                for offset, attributes in _skimmed(visible, next_offset, access, patience):
                     is_empty = False
-                    attributes = value_attributes(record, access)
-                    yield Entry(str(record.offset), attributes, visible.identity)
-                    next_offset = record.offset + 1
+                    yield Entry(str(offset), attributes, visible.identity)
+                    next_offset = offset + 1
                 break
             except FileNotFoundError:  # the next records were removed meanwhile
                 newer = self._readable()
@@ -89,11 +95,11 @@ class OffsetDirectory(Directory):
         if not is_empty:
             yield from map(Entry, _EDGES)
 
-    def _listed(self, visible: VisibleLog) -> str | None:
+    def _listed(self, visible: VisibleLog, patience: Patience) -> str | None:
         """Return how many records are listed of how many offsets; None if all are."""
         limit = self._source.options.list_limit
         offsets = visible.end_offset - visible.start_offset
-        if not limit or offsets <= limit or visible.from_end(limit + 1) is None:
+        if not limit or offsets <= limit or visible.from_end(limit + 1, patience) is None:
             return None
         return f"{limit} of {offsets}"
 
@@ -106,3 +112,17 @@ class OffsetDirectory(Directory):
         return VisibleLog(
             visible.view, replace(source.options, damage=Damage.SKIP), source.batches, identity=visible.identity
         )
+
+
+def _skimmed(
+    visible: VisibleLog, start: int, access: Access, patience: Patience
+) -> Iterator[tuple[int, Attributes | None]]:
+    """Yield the offsets of records from one on, and what is known of the files of their values."""
+    batches = visible.skimmed(start, visible.end_offset, patience)
+    while batch := next(batches, None):
+        if isinstance(batch, SkimmedBatch):
+            found: Iterator[tuple[int, Attributes | None]] = ((offset, None) for offset in batch.offsets)
+        else:
+            found = ((record.offset, value_attributes(record, access)) for record in batch.records)
+        del batch  # so that one batch at a time is decoded
+        yield from found

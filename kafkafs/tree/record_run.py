@@ -18,7 +18,7 @@ from kafkafs.render.batch_lines import Visible, lines_of
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.held_segments import HeldSegments
 from kafkafs.tree.range_sizes import RangeKey, RangeSize
-from kafkafs.tree.visible_log import VisibleBatch
+from kafkafs.tree.visible_batches import VisibleBatch
 from storage.errors import CorruptBatchError
 from storage.record import BATCH_HEADER_BYTES
 from storage.segment import Kind

@@ -8,11 +8,12 @@ is read raises `FileNotFoundError`; the caller retries with a newer view.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 from kafkafs.tree.errors import damaged
 from kafkafs.tree.held_batch import HeldBatch, decode
 from kafkafs.tree.options import Damage
+from kafkafs.tree.visible_batches import SkimmedBatch, VisibleBatch, extent_of, has_all_offsets
 from kafkafs.tree.visible_runs import Gathering
 from storage.errors import CorruptBatchError, DecompressedTooLargeError
 from storage.log import AbortedBatches, Isolation, batches_past_damage
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     from kafkafs.tree.batch_cache import BatchCache
     from kafkafs.tree.errors import DamagedError
     from kafkafs.tree.options import TreeOptions
+    from kafkafs.tree.visible_batches import Patience
     from kafkafs.tree.visible_runs import VisibleRun
     from storage.log import LogView
     from storage.record import Batch, Record
     from storage.segment import Segment
     from storage.segment.index import AbortedTransaction
 
+_FROM_ENDS_MAX: Final = 16  # answers that are kept
 _FEW_OFFSETS: Final = 64  # what is likely to be in a batch or two
 
 
@@ -42,14 +45,6 @@ class Found(NamedTuple):
     held_bytes: int
 
 
-class VisibleBatch(NamedTuple):
-    """A batch, and those of its records that were asked for and are visible: at least one."""
-
-    batch: Batch
-    segment: Segment
-    records: Sequence[Record]
-
-
 class VisibleLog:
     """The visible part of a view: offsets from `start_offset` up to `end_offset`, which is excluded.
 
@@ -60,6 +55,7 @@ class VisibleLog:
     __slots__ = (
         "_aborted_in",
         "_cache",
+        "_from_ends",
         "_options",
         "_skipped",
         "_skips",
@@ -83,6 +79,7 @@ class VisibleLog:
         self._skipped: set[tuple[str | None, int | None]] | None = None
         self._cache = cache
         self._too_large: dict[tuple[Segment, int], DecompressedTooLargeError] | None = None
+        self._from_ends: dict[int, int | None] | None = None
         self._aborted_in: dict[Segment, Sequence[AbortedTransaction]] = {}
 
     def fresh_copy(self) -> VisibleLog:
@@ -158,32 +155,48 @@ class VisibleLog:
             del batch  # so that one batch at a time is decoded
             yield from records
 
-    def from_end(self, count: int) -> int | None:
+    def skimmed(self, start: int, end: int, patience: Patience) -> Iterator[VisibleBatch | SkimmedBatch]:
+        """The same batches; once the patience is over, those of which each offset has a record are not decoded."""
+        return self._batches(start, end, to_tail=self._is_to_tail(end), patience=patience)
+
+    def from_end(self, count: int, patience: Patience | None = None) -> int | None:
         """The offset of the `count`-th visible record from the end; None if there are fewer.
 
-        It reads about as much as lies from there on. Only damage after it raises.
+        It reads about as much as lies from there on. Only damage after it raises. Once the patience is over it trusts
+        headers, as `skimmed` does.
         """
+        if self._from_ends is None:
+            self._from_ends = {}
+        if count not in self._from_ends:
+            offset = self._count_from_end(count, patience)
+            if patience is not None and patience.is_over:
+                return offset
+            if len(self._from_ends) == _FROM_ENDS_MAX:
+                self._from_ends.clear()
+            self._from_ends[count] = offset
+        return self._from_ends[count]
+
+    def _count_from_end(self, count: int, patience: Patience | None) -> int | None:
         end, width = self.end_offset, count  # a few batches may take long to decode
         while end > self.start_offset:
             start = max(end - width, self.start_offset)
-            counts, first_offsets = array("q"), array("q")
+            counts, firsts, lasts = array("q"), array("q"), array("q")  # of each batch, and the offsets
             damage: list[CorruptBatchError] = []
-            for piece in self._pieces(start, end):
+            for piece in self._pieces(start, end, patience=patience):
                 if isinstance(piece, CorruptBatchError):
                     damage.append(piece)
-                    counts.append(0)
-                    first_offsets.append(0)
-                else:
-                    counts.append(len(piece.records))
-                    first_offsets.append(piece.records[0].offset)
-            for first_offset, in_batch in zip(reversed(first_offsets), reversed(counts), strict=True):
+                for numbers, number in zip((counts, firsts, lasts), extent_of(piece), strict=True):
+                    numbers.append(number)
+            for in_batch, first, last in zip(reversed(counts), reversed(firsts), reversed(lasts), strict=True):
                 if in_batch == 0:
                     self.pass_over(damage.pop())
-                elif count <= in_batch:
-                    batch = next(self._batches(first_offset, end, to_tail=False))
-                    return batch.records[in_batch - count].offset
-                else:
+                elif count > in_batch:
                     count -= in_batch
+                elif in_batch == last - first + 1:
+                    return last + 1 - count
+                else:
+                    batch = next(self._batches(first, end, to_tail=False))
+                    return batch.records[in_batch - count].offset
             end, width = start, max(width * 2, _FEW_OFFSETS)
         return None
 
@@ -230,18 +243,34 @@ class VisibleLog:
             return True
         return not AbortedBatches(self.view.aborted(batch.base_offset, batch.last_offset + 1)).has(batch)
 
-    def _batches(self, start: int, end: int, *, to_tail: bool) -> Iterator[VisibleBatch]:
-        for piece in self._pieces(start, end, to_tail=to_tail):
+    @overload
+    def _batches(self, start: int, end: int, *, to_tail: bool) -> Iterator[VisibleBatch]: ...
+    @overload
+    def _batches(
+        self, start: int, end: int, *, to_tail: bool, patience: Patience | None
+    ) -> Iterator[VisibleBatch | SkimmedBatch]: ...
+    def _batches(
+        self, start: int, end: int, *, to_tail: bool, patience: Patience | None = None
+    ) -> Iterator[VisibleBatch | SkimmedBatch]:
+        for piece in self._pieces(start, end, to_tail=to_tail, patience=patience):
             if isinstance(piece, CorruptBatchError):
                 self.pass_over(piece)
             else:
                 yield piece
 
-    def _pieces(self, start: int, end: int, *, to_tail: bool = False) -> Iterator[VisibleBatch | CorruptBatchError]:
+    def _pieces(
+        self, start: int, end: int, *, to_tail: bool = False, patience: Patience | None = None
+    ) -> Iterator[VisibleBatch | SkimmedBatch | CorruptBatchError]:
         """The batches that have visible records, and the damage among them."""
         start, end = max(start, self.start_offset), min(end, self.end_offset)
         for segment, piece in self._found(start, end, to_tail=to_tail):
-            found = piece if isinstance(piece, CorruptBatchError) else self._decoded(segment, piece, start, end)
+            found: VisibleBatch | SkimmedBatch | CorruptBatchError | None
+            if isinstance(piece, CorruptBatchError):
+                found = piece
+            elif patience is not None and patience.is_over and has_all_offsets(piece):
+                found = SkimmedBatch(range(max(piece.base_offset, start), min(piece.last_offset + 1, end)))
+            else:
+                found = self._decoded(segment, piece, start, end)
             if found is not None:
                 yield found
 

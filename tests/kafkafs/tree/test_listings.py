@@ -12,6 +12,7 @@ from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from kafkafs.locator.paths import PartitionDirectoryPath
 from kafkafs.locator.views import View
+from kafkafs.tree import offset_directory
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.offset_directory import OffsetDirectory
 from kafkafs.tree.options import TreeOptions
@@ -51,6 +52,21 @@ def test_all_is_listed_if_it_is_not_too_much(views: Views, caplog: pytest.LogCap
     assert directory.xattrs() == {}
     assert not caplog.records
     assert directory.attributes().access == source.access()
+
+
+@pytest.mark.parametrize("limit", [0, 30, 100])
+def test_what_takes_long_to_decode_is_listed_by_its_headers(
+    views: Views, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    source = views.memory(filled(100), TreeOptions(list_limit=limit))
+    names = list(offsets(source).names())
+    assert len(names) == (limit or 100) + 2
+    decoded = list(offsets(source).entries())
+    monkeypatch.setattr(offset_directory, "SKIM_S", -1.0)
+    skimmed = list(offsets(source).entries())
+    assert [entry.name for entry in skimmed] == names
+    assert all(entry.attributes is None for entry in skimmed)
+    assert all(entry.attributes is not None for entry in decoded[:-2])
 
 
 def test_a_list_that_is_cut_has_the_newest_and_says_so_once(views, caplog):

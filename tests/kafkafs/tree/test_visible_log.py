@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafkafs.tree.options import TreeOptions
+from kafkafs.tree.visible_batches import Patience, SkimmedBatch
 from storage.log.view import Isolation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from conftest import Views
+
+    from kafkafs.tree.visible_batches import VisibleBatch
 
 pytestmark = pytest.mark.golden
 
@@ -64,10 +68,17 @@ def check(views: Views, directory: Path, isolation: Isolation) -> int:
         records = [record for batch in batches for record in batch.records]
         assert records == [expected[offset][0] for offset in offsets if start <= offset < end]
         assert all(batch.records for batch in batches)
+        skimmed = list(visible.skimmed(start, end, Patience(-1)))
+        assert [offset for batch in skimmed for offset in told(batch)] == [record.offset for record in records]
     for count in {1, 2, 3, 63, 64, 65, len(offsets) // 2, len(offsets), len(offsets) + 1} - {0}:
-        assert visible.from_end(count) == (offsets[-count] if count <= len(offsets) else None)
+        for patience in (None, Patience(60), Patience(-1)):
+            assert visible.from_end(count, patience) == (offsets[-count] if count <= len(offsets) else None)
     assert visible.skipped == 0
     return len(offsets)
+
+
+def told(batch: VisibleBatch | SkimmedBatch) -> Sequence[int]:
+    return batch.offsets if isinstance(batch, SkimmedBatch) else [record.offset for record in batch.records]
 
 
 def ranges(start: int, end: int, rng: random.Random) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from hostile.runs import MEMORY_BYTES_MAX, SILENCE_S
 if TYPE_CHECKING:
     from mounts import Mounted
 
-WALK_S: Final = 90
+WALK_S: Final = 600
 _READ_BYTES: Final = 64 * 1024
 _ENTRIES: Final = 200
 _MEMORY: Final = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
