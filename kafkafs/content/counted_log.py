@@ -18,6 +18,7 @@ from kafkafs.content.followers import Followers
 from kafkafs.content.held_files import HeldFiles
 from kafkafs.content.kept_pieces import KeptPieces
 from kafkafs.content.known_aborted import KnownAborted
+from kafkafs.content.patience import Looks
 from kafkafs.content.piece import UNSETTLED, gathered
 from kafkafs.content.pieces import LinePieces
 from kafkafs.content.positions import Positions
@@ -68,6 +69,7 @@ class CountedLog:
         held: HeldFiles | None = None,
     ) -> None:
         self.key = key
+        self.looks = Looks()
         self._kept = KeptPieces(0) if kept is None else kept
         self.log = log
         self.aborted = KnownAborted(isolation)
@@ -300,7 +302,9 @@ class CountedLog:
                 if opened is None:
                     return False
                 if is_keeping and not counted.is_counted(end, end_offset):
-                    self._render(seen, file, opened)
+                    self._render(seen, file, opened, is_cancelled)
+                    if is_cancelled():
+                        return counted.is_counted(end, end_offset)
                 return _count(counted, opened, self.pieces(seen, file), end_offset, end, is_cancelled)
         except FileNotFoundError:
             return False
@@ -322,7 +326,7 @@ class CountedLog:
             rest = pieces.of(opened, mark.position, position, only_sizes=True) if mark.position < position else ()
             return mark.rendered + sum(piece.size_bytes for piece in rest)
 
-    def _render(self, seen: Seen, file: SeenFile, opened: ReadableFile) -> None:
+    def _render(self, seen: Seen, file: SeenFile, opened: ReadableFile, is_cancelled: Callable[[], bool]) -> None:
         """Count the rest of a file by rendering it, and keep the bytes while there is room and no damage."""
         counted = file.counted
         at = counted.end.position
@@ -332,7 +336,7 @@ class CountedLog:
             counted.add(at, piece, opened)
             has_room = self._kept.keep(self, counted, at, piece)
             at = piece.position
-            if counted.end.position != at or not has_room:
+            if counted.end.position != at or not has_room or is_cancelled():
                 break
         else:
             counted.end_offset = max(counted.end_offset, self._bound(seen, file))

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkafs.content.counted_file import CountedFile, Mark
+from kafkafs.content.patience import Looks
 from kafkafs.content.piece import UNSETTLED
 from kafkafs.content.pieces import DumpPieces
 
@@ -35,6 +36,7 @@ class CountedText:
         self, files: Files, path: Path, base_offset: int, restored: Iterable[CountedFile] = (), *, key: str = ""
     ) -> None:
         self.key = key
+        self.looks = Looks()
         self.number = 0
         self._files = files
         self._path = path
@@ -42,11 +44,12 @@ class CountedText:
         self._known: CountedFile | None = next(iter(restored), None)
         self._tail: _Tail | None = None
         self._pieces = DumpPieces()
-        self._lock = Lock()  # held while the file is looked at, or its batches are counted
+        self._looking = Lock()  # held while the file is looked at
+        self._counting = Lock()  # held while its batches are counted
 
     def look(self, file: ReadableFile, status: FileStatus) -> CountedFile:
         """Return the counts of the open file with this status."""
-        with self._lock:
+        with self._looking:
             known = self._known
             if known is not None and known.identity == status.identity and known.is_still_in(file):
                 return known
@@ -69,12 +72,21 @@ class CountedText:
         file: ReadableFile,
         status: FileStatus,
         is_cancelled: Callable[[], bool] = lambda: False,
+        *,
+        wait_s: float = -1,
     ) -> int | None:
-        """Count the rest, and return how many bytes the dump has; None if that was cancelled."""
-        with self._lock:
+        """Count the rest, and return how many bytes the dump has.
+
+        Return None if that was cancelled, or if others counted for too long.
+        """
+        if not self._counting.acquire(timeout=wait_s):
+            return None
+        try:
             tail = self._tail
             if tail is not None and tail.status == status and not counted.is_void:
                 return counted.end.rendered + tail.size_bytes
+            if is_cancelled():
+                return None
             at, tail_bytes = counted.end.position, 0
             for piece in self._pieces.of(file, at, status.size_bytes, only_sizes=True):
                 if piece.position == UNSETTLED:
@@ -84,8 +96,12 @@ class CountedText:
                 at = piece.position
                 if is_cancelled():
                     return None
-            self._tail = _Tail(status, tail_bytes)
+            with self._looking:
+                if counted is self._known:
+                    self._tail = _Tail(status, tail_bytes)
             return counted.end.rendered + tail_bytes
+        finally:
+            self._counting.release()
 
     def pieces(self, file: ReadableFile, mark: Mark) -> Iterator[Piece]:
         """The dump of an open file from a place on."""

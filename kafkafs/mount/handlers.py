@@ -291,11 +291,11 @@ class TreeOperations(ForbiddenOperations):
             return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
         reading, size_bytes = await found.share.run(partial(self._open_changing, found))
         await self._growth.opened(found, reading, size_bytes)
-        file = FileForReading(found, reading, partial(self._open_lasting, found), sync)
+        is_direct = size_bytes is None or not found.caching.has_pages
+        file = FileForReading(found, reading, partial(self._open_lasting, found), sync, is_direct=is_direct)
         if size_bytes != found.attributes.size_bytes:
             found.attributes = found.attributes._replace(size_bytes=size_bytes)
             forget_attributes(found)
-        is_direct = size_bytes is None or not found.caching.has_pages
         return pyfuse3.FileInfo(fh=self._opened(file), direct_io=is_direct, keep_cache=found.caching.keeps_pages)
 
     def _opened(self, file: OpenFile) -> int:

@@ -10,10 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from kafkafs.content.patience import READ_S
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
 from kafkafs.mount.dispatch import Turn, in_thread
 from kafkafs.tree.node import WritableFile
+from kafkafs.tree.rendered_run import RunReading
 from kafkafs.tree.stream_file import StreamReading
 
 if TYPE_CHECKING:
@@ -64,8 +66,11 @@ class FileForReading:
         reading: Reading | None,
         open_now: Callable[[], Awaitable[Reading]],
         sync: Callable[[], None],
+        *,
+        is_direct: bool = False,
     ) -> None:
         self.inode = inode
+        self._limit_s = READ_S if is_direct else None  # a short read is the file's end to the kernel where it has pages
         self._reading = reading
         self._open_now = open_now
         self._opening = Turn()
@@ -94,7 +99,10 @@ class FileForReading:
     async def _read(self, reading: Reading, position: int, size_bytes: int) -> Buffer:
         data = reading.read_soon(position, size_bytes)
         if data is None:
-            data = await self.inode.share.run(partial(reading.read, position, size_bytes), may_abandon=True)
+            work = partial(reading.read, position, size_bytes)
+            if self._limit_s is not None and isinstance(reading, RunReading):
+                work = partial(reading.read, position, size_bytes, self._limit_s)
+            data = await self.inode.share.run(work, may_abandon=True)
         return data
 
     async def write(self, data: bytes) -> None:

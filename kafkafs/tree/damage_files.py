@@ -35,20 +35,33 @@ logger = logging.getLogger(__name__)
 class DamageFile(LogFact):
     """A line of JSON for each range."""
 
+    _own: KnownDamage | None = None
+
     def text(self, view: LogView) -> bytes:
         """The lines, for which what is not known of the log yet is read."""
-        source = self._source
-        return b"".join(_line(source.path, found) for found in _damage_of(source, view).ranges(view))
+        return b"".join(_line(self._source.path, found) for found in self._damage(view).ranges(view))
 
     def size_bytes(self, view: LogView) -> int | None:
         """Return the size, unless that takes longer than a `stat` may."""
-        return None if _is_long_to_read(self._source, view) else super().size_bytes(view)
+        return super().size_bytes(view) if self._can_look(view) else None
 
     def attributes(self) -> Attributes:
         """Report the size, unless that takes longer than a `stat` may."""
-        if self._source.ask(lambda visible: _is_long_to_read(self._source, visible.view)):
+        if not self._source.ask(lambda visible: self._can_look(visible.view)):
             return Attributes(size_bytes=None, access=self._source.access())
         return super().attributes()
+
+    def _can_look(self, view: LogView) -> bool:
+        """True if all damage is known, or was found in the time of a `stat`."""
+        if _is_long_to_read(self._source, view):
+            return False
+        return _looked(self._source, view, self._damage(view))
+
+    def _damage(self, view: LogView) -> KnownDamage:
+        """Return what is known. Of a short log this file keeps it, as its size and its text are asked for together."""
+        if self._own is None:
+            self._own = _damage_of(self._source, view)
+        return self._own
 
 
 class DamageDirectory(Directory):
@@ -76,7 +89,8 @@ class DamageDirectory(Directory):
     def walked(self, *, is_sized: bool) -> Iterator[Entry]:
         """Yield the same; nothing is read for a walk that asks for no sizes."""
         source = self._source
-        if source.ask(lambda visible: _is_long_to_read(source, visible.view, is_free=not is_sized)):
+        is_long = source.ask(lambda visible: _is_long_to_list(source, visible.view, is_free=not is_sized))
+        if is_long:
             if source.is_first("damage"):
                 logger.info("%s lists nothing, as the log was not read; reading %s does", self.path, View.DAMAGE_LIST)
             return iter(())
@@ -89,9 +103,23 @@ def _is_long_to_read(source: LogSource, view: LogView, *, is_free: bool = False)
     return unread_bytes > (0 if is_free else source.options.counted_bytes_max)
 
 
+def _is_long_to_list(source: LogSource, view: LogView, *, is_free: bool) -> bool:
+    if _is_long_to_read(source, view, is_free=is_free):
+        return True
+    return not is_free and not _looked(source, view, _damage_of(source, view))
+
+
+def _looked(source: LogSource, view: LogView, damage: KnownDamage) -> bool:
+    """Look for the damage, unless that takes longer than a `stat` may."""
+    if damage.look(view):
+        return True
+    source.keep_damage(damage)
+    return False
+
+
 def _damage_of(source: LogSource, view: LogView) -> KnownDamage:
-    """Return what is known of the log's damage. Of a short log nothing is kept, as finding it again takes little."""
-    return KnownDamage() if is_short(view) else source.damage
+    """Return what is known of the log's damage. Of a short log it is kept only if finding it took long."""
+    return KnownDamage() if is_short(view) and not source.keeps_damage else source.damage
 
 
 class DamagedRangeFile(File):

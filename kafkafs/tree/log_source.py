@@ -106,6 +106,16 @@ class LogSource:
                 self._damage = KnownDamage()
             return self._damage
 
+    @property
+    def keeps_damage(self) -> bool:
+        """True if the damage that was found is kept."""
+        return self._damage is not None
+
+    def keep_damage(self, damage: KnownDamage) -> None:
+        """Keep what is known from now on."""
+        with self.lock:
+            self._damage = damage
+
     def renderer(self, form: Format) -> RecordRenderer:
         """Return the renderer of the log's records."""
         made = self._renderers.get(form)

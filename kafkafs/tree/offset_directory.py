@@ -6,11 +6,12 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.content.patience import LOOK_S, Patience
 from kafkafs.locator.offsets import Edge, FromEnd
 from kafkafs.tree.node import Attributes, Directory, Entry
 from kafkafs.tree.options import Damage
 from kafkafs.tree.record_file import value_attributes
-from kafkafs.tree.visible_batches import Patience, SkimmedBatch
+from kafkafs.tree.visible_batches import SkimmedBatch
 from kafkafs.tree.visible_log import VisibleLog
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from storage.files import Access
 
-SKIM_S: Final = 1.0
-"""How long records are decoded to tell their sizes and times."""
 _LISTED_XATTR: Final = "user.kafkafs.listed"
 _EDGES: Final = (str(Edge.EARLIEST), str(FromEnd(1)))
 
@@ -42,7 +41,7 @@ class OffsetDirectory(Directory):
 
     def xattrs(self) -> Mapping[str, bytes]:
         """Report how many records are listed of how many offsets, if not all are."""
-        listed = self._listed(self._readable(), Patience(SKIM_S))
+        listed = self._listed(self._readable(), Patience(LOOK_S))
         return {} if listed is None else {_LISTED_XATTR: listed.encode()}
 
     def names(self) -> Iterator[str]:
@@ -54,12 +53,12 @@ class OffsetDirectory(Directory):
 
         Where records take long to decode the rest are listed by their batches' headers, without size and time.
         """
-        visible, patience = self._readable(), Patience(SKIM_S)
+        visible, patience = self._readable(), Patience(LOOK_S)
         return self._entries(visible, self._listed(visible, patience), patience)
 
     def walked(self, *, is_sized: bool) -> Iterator[Entry]:  # noqa: ARG002
         """Yield the same names, with the attributes of the records that `earliest` and `latest` are."""
-        visible, patience = self._as_readable(self._visible), Patience(SKIM_S)
+        visible, patience = self._as_readable(self._visible), Patience(LOOK_S)
         listed = self._listed(visible, patience)
         edges: dict[str, Attributes | None] = {}
         for entry in self._entries(visible, listed, patience):

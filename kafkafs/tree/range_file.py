@@ -17,7 +17,7 @@ from kafkafs.locator.times import TimeRange
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.options import Damage
 from kafkafs.tree.record_run import RecordRun
-from kafkafs.tree.rendered_run import RenderedRun
+from kafkafs.tree.rendered_run import RenderedRun, RunReading
 from storage.errors import UnknownPartitionError
 
 if TYPE_CHECKING:
@@ -90,8 +90,11 @@ class RangeFile(File):
     def _sized(self, visible: VisibleLog) -> RecordRun:
         """The range as it is, with its size if that can be told at once."""
         run = self._run(visible)
-        if run.size is None and run.log_bytes() <= self._source.options.counted_bytes_max:
-            run.count()
+        patience = self._source.range_sizes.looks.begin()
+        if run.size is None and not patience.is_over and run.log_bytes() <= self._source.options.counted_bytes_max:
+            run.count(patience)
+            if run.size is None:
+                self._source.range_sizes.looks.end(patience)
         return run
 
     def _run(self, visible: VisibleLog) -> RecordRun:
@@ -110,7 +113,7 @@ def _first_from(visible: VisibleLog, time_ms: int) -> int:
     return visible.end_offset if offset is None else offset
 
 
-class RangeReading:
+class RangeReading(RunReading):
     """An open range. It keeps what it had when it was opened."""
 
     def __init__(self, run: RecordRun, source: LogSource, held: HeldFiles) -> None:
@@ -128,10 +131,10 @@ class RangeReading:
         """Yield all bytes in order; raises as `read` does."""
         return (data for _, data in self._pieces_from(0))
 
-    def read(self, position: int, size_bytes: int) -> Buffer:
+    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
         """The bytes from the position; raises `DamagedError` where damage begins, `GoneError` for what was removed."""
         if self._known_bytes is None:
-            return self._rendered.read(position, size_bytes)
+            return self._rendered.read(position, size_bytes, limit_s)
         size_bytes = min(size_bytes, self._known_bytes - position)
         if size_bytes <= 0:
             return b""

@@ -9,6 +9,8 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.content.patience import Looks
+
 if TYPE_CHECKING:
     from kafkafs.locator.formats import Format
     from storage.segment import Segment
@@ -37,6 +39,7 @@ class RangeSizes:
     """The sizes of the ranges of one log that were asked for last. Any thread may use this."""
 
     def __init__(self) -> None:
+        self.looks = Looks()
         self._lock = Lock()
         self._sizes: OrderedDict[RangeKey, RangeSize] = OrderedDict()
 

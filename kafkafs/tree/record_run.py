@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from kafkafs.content.held_files import HeldFiles
+    from kafkafs.content.patience import Patience
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import VisibleLog
     from kafkafs.tree.visible_runs import VisibleRun
@@ -101,13 +102,15 @@ class RecordRun:
             log_bytes += max(_position(segment, self.end) - from_position, 0)
         return log_bytes
 
-    def count(self) -> None:
-        """Render the run without making its bytes, to know its size."""
+    def count(self, patience: Patience) -> None:
+        """Render the run without making its bytes, to know its size, unless the patience is over before that."""
         position = 0
         try:
             for piece in self._pieces_from(self.start, only_sizes=True):
                 self._marks.add(position, piece.first_offset)
                 position += piece.size_bytes
+                if patience.is_over:
+                    return
         except (GoneError, FileNotFoundError):
             return
         except DamagedError:

@@ -5,9 +5,11 @@ A function that the caller gives makes the bytes, and decides at which positions
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.content.patience import Patience
 from kafkafs.tree.ahead import go_ahead
 from storage.budget import MEMORY
 from storage.record import UNLEASED_BYTES_MAX
@@ -35,6 +37,14 @@ class Chunk(NamedTuple):
         return self.start + len(self.data)
 
 
+class RunReading(ABC):
+    """An open file whose bytes are made as they are read, which may take long."""
+
+    @abstractmethod
+    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
+        """Return the bytes from the position, fewer only at the end, or if the others take longer than the limit."""
+
+
 class RenderedRun:
     """The bytes that `pieces_from(position)` gives: one piece after another, from one on that begins at or before it.
 
@@ -60,9 +70,13 @@ class RenderedRun:
         self._is_closed = False
         self._account = MEMORY.account(self._shrink)
 
-    def read(self, position: int, size_bytes: int) -> Buffer:
-        """The bytes from the position, fewer only at the end or before what cannot be read."""
+    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
+        """The bytes from the position, fewer only at the end or before what cannot be read.
+
+        With a limit they are fewer too, but not none, where the others take longer to make.
+        """
         end = position + size_bytes
+        patience = None if limit_s is None else Patience(limit_s)
         with self._making:
             chunks = self._chunks
             reach_bytes = 0 if self._pieces is None else OVERTAKEN_BYTES
@@ -72,11 +86,11 @@ class RenderedRun:
                 self._restart(chunks)
             is_sequential = position == self._next_position
             was_begun = self._pieces is not None
-            self._make_up_to(position, end)
+            self._make_up_to(position, end, patience)
             if was_begun and self._pieces is None:
                 # This reached the end as it was at the beginning. To the kernel a short read is the file's end, even if
                 # `stat` told a larger size since: processes that have mapped the file lose what follows.
-                self._make_up_to(position, end)
+                self._make_up_to(position, end, patience)
             found = _cut(self._chunks, position, end)
             self._next_position = position + len(memoryview(found))
         self._let_go()
@@ -119,17 +133,17 @@ class RenderedRun:
         self._chunks = chunks
         self._pieces = None
 
-    def _make_up_to(self, position: int, end: int) -> None:
+    def _make_up_to(self, position: int, end: int, patience: Patience | None) -> None:
         """Make the requested bytes, even if those before them cannot be made any more."""
         try:
-            self._make(position, end)
+            self._make(position, end, patience)
         except Exception:
             if not self._chunks or self._chunks[-1].end >= position:
                 raise
             self._restart(())
-            self._make(position, end)
+            self._make(position, end, patience)
 
-    def _make(self, position: int, end: int) -> None:
+    def _make(self, position: int, end: int, patience: Patience | None = None) -> None:
         """Make pieces up to `end`. An error is raised only if there are no bytes before it."""
         chunks = self._chunks
         reached = chunks[-1].end if chunks else position
@@ -141,7 +155,8 @@ class RenderedRun:
         try:
             for start, data in self._pieces:
                 self._keep(Chunk(start, memoryview(data)), position)
-                if self._chunks and self._chunks[-1].end >= end:
+                made_to = self._chunks[-1].end if self._chunks else position
+                if made_to >= end or (made_to > position and patience is not None and patience.is_over):
                     return
             self._pieces = None
         except Exception:

@@ -13,7 +13,7 @@ from kafkafs.dump.dump_by_kind import DumpOptions, dump_of
 from kafkafs.dump.file_kinds import FileKind, base_offset
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.generated_file import BytesReading
-from kafkafs.tree.rendered_run import RenderedRun
+from kafkafs.tree.rendered_run import RenderedRun, RunReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +32,7 @@ _INDEX_COST: Final = 512
 _ENTRY_COST: Final = 64
 """The same for a byte of a checkpoint, a snapshot or a transaction index, whose entries need no lookup."""
 
+_WAIT_S: Final = 0.5  # for others who are counting
 _INDEXES: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX})
 
 
@@ -90,10 +91,10 @@ class LogText:
     def _size_bytes(self, counted: CountedFile, file: ReadableFile, status: FileStatus) -> int | None:
         if self._counted.uncounted_bytes(counted, status) > self._source.options.counted_bytes_max:
             return None
-        return self._counted.size_bytes(counted, file, status)
+        return _counted_bytes(self._counted, counted, file, status)
 
 
-class LogTextReading:
+class LogTextReading(RunReading):
     """The dump of an open log. It can be read to its end even if the log is unlinked."""
 
     def __init__(
@@ -116,16 +117,19 @@ class LogTextReading:
             if self._is_open:
                 status = self._status_now()
                 is_long = self._text.uncounted_bytes(self._counted, status) > self._counted_bytes_max
-                self._size_bytes = None if is_long else self._text.size_bytes(self._counted, self._file, status)
+                found = None if is_long else _counted_bytes(self._text, self._counted, self._file, status)
+                self._size_bytes = found
         self._let_go()
         return self._size_bytes
 
-    def read(self, position: int, size_bytes: int) -> Buffer:
+    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
         """The bytes from the position; raises `GoneError` if the file was truncated.
 
-        It is never short before the counted size: the kernel would show zeros instead.
+        Without a limit it is never short before the counted size: the kernel would show zeros instead.
         """
-        data = self._run.read(position, size_bytes)
+        data = self._run.read(position, size_bytes, limit_s)
+        if limit_s is not None:
+            return data
         end = min(position + size_bytes, self._counted.end.rendered)
         while (missing_at := position + memoryview(data).nbytes) < end:  # it may have been made of a shorter log
             more = self._run.read(missing_at, position + size_bytes - missing_at)
@@ -173,6 +177,15 @@ class LogTextReading:
         if named is not None and named.identity == self._status.identity:
             return named
         return replace(self._status, size_bytes=self._file.size_bytes())
+
+
+def _counted_bytes(text: CountedText, counted: CountedFile, file: ReadableFile, status: FileStatus) -> int | None:
+    """Return how many bytes the dump has, unless finding that takes longer than a `stat` may."""
+    patience = text.looks.begin()
+    size_bytes = text.size_bytes(counted, file, status, patience.is_lost, wait_s=_WAIT_S)
+    if size_bytes is None:
+        text.looks.end(patience)
+    return size_bytes
 
 
 def log_text_bytes(directory: Directory, name: str) -> int:
@@ -231,7 +244,7 @@ class EntryText:
                 yield b"\n".join([*run, b""])
 
 
-class _EntryReading:
+class _EntryReading(RunReading):
     """An open dump of unknown size."""
 
     def __init__(self, runs: Callable[[], Iterator[bytes]]) -> None:
@@ -242,9 +255,9 @@ class _EntryReading:
         """Unknown."""
         return None
 
-    def read(self, position: int, size_bytes: int) -> Buffer:
+    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
         """The bytes from the position."""
-        return self._run.read(position, size_bytes)
+        return self._run.read(position, size_bytes, limit_s)
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
         """Return the same if it was made already."""

@@ -13,7 +13,7 @@ from kafkafs.tree.errors import GoneError, TreeError, damaged
 from kafkafs.tree.log_source import NUMBERS_BITS
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.options import Damage
-from kafkafs.tree.rendered_run import RenderedRun
+from kafkafs.tree.rendered_run import RenderedRun, RunReading
 from storage.errors import StorageError, UnknownPartitionError
 
 if TYPE_CHECKING:
@@ -106,11 +106,13 @@ def exact_size(counted: CountedLog, positions: Positions, seen: Seen, options: T
 
     It is None if something cannot be read, so that no reader takes that for the end.
     """
+    patience = counted.looks.begin()
     while True:
         seen, files = positions.uncounted(seen)
-        if not 0 < counted.uncounted_bytes(seen, files) <= options.counted_bytes_max:
+        if patience.is_over or not 0 < counted.uncounted_bytes(seen, files) <= options.counted_bytes_max:
             break
-        if not counted.count(seen, files=files, wait_s=_WAIT_S, is_keeping=True):
+        if not counted.count(seen, patience.is_lost, files=files, wait_s=_WAIT_S, is_keeping=True):
+            counted.looks.end(patience)
             break
     size_bytes = positions.size_bytes(seen)
     if options.damage is Damage.STOP and positions.damage(seen) is not None:
@@ -123,7 +125,7 @@ def unknown_xattr(size_bytes: int | None, *, is_damaged: bool = False) -> dict[s
     return {SIZE_XATTR: b"damaged" if is_damaged else b"pending"} if size_bytes is None else {}
 
 
-class StreamReading:
+class StreamReading(RunReading):
     """An open stream. Bytes that a reader was told of keep their positions, and new records follow them.
 
     Where segments are removed, compacted, truncated or moved meanwhile, it goes on as `Positions` says.
@@ -201,24 +203,26 @@ class StreamReading:
         """Yield all bytes in order; raises as `read` does."""
         return (data for _, data in self._pieces_from(0))
 
-    def read(self, position: int, size_bytes: int) -> Buffer:
+    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
         """The bytes from the position; raises `GoneError` for what was removed, `DamagedError` where damage begins.
 
-        It is never short before a size that was told: the kernel would show zeros instead.
+        Without a limit it is never short before a size that was told: the kernel would show zeros instead.
         """
         self.position = position
         self._may_seek = False
         try:
-            return self._read(position, size_bytes)
+            return self._read(position, size_bytes, limit_s)
         except GoneError:
             head = self._positions.edges.before_part(position)
             if not head:
                 raise
-            rest = self._read(position + len(head), max(size_bytes - len(head), 0))
+            rest = self._read(position + len(head), max(size_bytes - len(head), 0), limit_s)
             return b"".join((head[:size_bytes], rest))
 
-    def _read(self, position: int, size_bytes: int) -> Buffer:
-        data = self._run.read(position, size_bytes)
+    def _read(self, position: int, size_bytes: int, limit_s: float | None) -> Buffer:
+        data = self._run.read(position, size_bytes, limit_s)
+        if limit_s is not None:
+            return data
         end = min(position + size_bytes, self._positions.told_bytes or 0)
         while (missing_at := position + memoryview(data).nbytes) < end:  # it may have been made of a shorter log
             more = self._run.read(missing_at, position + size_bytes - missing_at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -30,22 +29,11 @@ class SkimmedBatch(NamedTuple):
     offsets: range
 
 
-class Patience:
-    """Says when what skims a log is to decode no more than it has to."""
-
-    def __init__(self, limit_s: float) -> None:
-        self._ends_s = monotonic() + limit_s
-
-    @property
-    def is_over(self) -> bool:
-        """True once so much time has passed."""
-        return monotonic() > self._ends_s
-
-
 def extent_of(piece: VisibleBatch | SkimmedBatch | CorruptBatchError) -> tuple[int, int, int]:
     """Return how many records there are, and the offsets of the first and the last; zeros for damage."""
     if isinstance(piece, VisibleBatch):
-        return len(piece.records), piece.records[0].offset, piece.records[-1].offset
+        records, first = piece.records, piece.records[0].offset
+        return len(records), first, first if len(records) == 1 else records[-1].offset
     if isinstance(piece, SkimmedBatch):
         return len(piece.offsets), piece.offsets[0], piece.offsets[-1]
     return 0, 0, 0

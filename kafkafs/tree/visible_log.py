@@ -22,10 +22,10 @@ from storage.segment import LOOKUP_WINDOW_BYTES, WINDOW_BYTES, Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from kafkafs.content.patience import Patience
     from kafkafs.tree.batch_cache import BatchCache
     from kafkafs.tree.errors import DamagedError
     from kafkafs.tree.options import TreeOptions
-    from kafkafs.tree.visible_batches import Patience
     from kafkafs.tree.visible_runs import VisibleRun
     from storage.log import LogView
     from storage.record import Batch, Record

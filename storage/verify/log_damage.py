@@ -14,6 +14,8 @@ from storage.verify.finding import FindingList
 from storage.verify.log_check import LogCheck
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from storage.log.view import SegmentSlice
     from storage.verify.finding import Finding
 
@@ -21,19 +23,24 @@ if TYPE_CHECKING:
 class LogDamage(NamedTuple):
     """The damage of a segment's log, with the name of its file as the path, and where the search for it ended.
 
-    `position` is after the last sound batch and `next_offset` above the highest offset.
+    `position` is after the last sound batch and `next_offset` above the highest offset. The search may have ended
+    before the log did: then it is not whole.
     """
 
     ranges: tuple[Finding, ...]
     position: int
     next_offset: int
+    is_whole: bool = True
 
 
-def damaged_ranges(part: SegmentSlice, known: LogDamage | None = None) -> LogDamage:
-    """Decode every batch of a segment's log, and return the ranges that do not decode.
+def damaged_ranges(
+    part: SegmentSlice, known: LogDamage | None = None, is_cancelled: Callable[[], bool] = lambda: False
+) -> LogDamage:
+    """Decode every batch of a segment's log, until that is cancelled, and return the ranges that do not decode.
 
-    Of thousands it has the first and the last. If the log was appended to since `known` was found, and had no damage
-    then, only what follows is decoded. Raises `FileNotFoundError` if the segment is gone.
+    Of thousands it has the first and the last. If the log was appended to since `known` was found, or the search was
+    cancelled, and there was no damage until then, only what follows is decoded. Raises `FileNotFoundError` if the
+    segment is gone.
     """
     segment, end, _ = part
     findings = FindingList()
@@ -49,9 +56,12 @@ def damaged_ranges(part: SegmentSlice, known: LogDamage | None = None) -> LogDam
             may_end_in_zeros=True,
             advance=lambda _: None,
         )
+        is_whole = True
         for _ in log:
-            pass
-    return LogDamage(tuple(findings.all()), log.position, log.next_offset)
+            if is_cancelled():
+                is_whole = False
+                break
+    return LogDamage(tuple(findings.all()), log.position, log.next_offset, is_whole)
 
 
 def _goes_on(part: SegmentSlice) -> bool:

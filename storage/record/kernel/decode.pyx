@@ -334,7 +334,7 @@ cdef class RecordSequence:
         if not 0 <= index < self.batch.count:
             raise IndexError(index)
         at += self.places[index]
-        wire.read_record(&at, self.end, &span)  # as it could when it was checked
+        wire.read_checked_record(&at, self.end, &span)
         return record_at(self.batch, self.buffer, &span)
 
 

@@ -183,7 +183,7 @@ cdef class RetainedRecords:
         cdef int64_t ignored_long = 0
         while source != run.end:
             fields = source
-            wire.read_record(&source, run.end, &span)
+            wire.read_checked_record(&source, run.end, &span)
             wire.read_varint32(&fields, source, &ignored)
             fields += 1  # the record's attributes: none is defined
             wire.read_varint64(&fields, source, &ignored_long)

@@ -31,6 +31,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     DAMAGED = -1
+    DECOMPRESSED_BYTES_MAX = 33554432  # with which a run ends: small batches may hold many bytes and few of its lines
 
 cdef inline int64_t put_lines(
     wire.Bytes at, wire.Bytes end, int64_t count, bint of_keys, uint8_t* target
@@ -117,6 +118,7 @@ cdef class Run:
     cdef bint only_size
     cdef Form form
     cdef Criteria criteria  # to which `form` may point
+    cdef int64_t decompressed_bytes
     cdef PyObject* lines  # a bytes object that nothing else refers to, written up to `passed.line_bytes`
     cdef int64_t capacity
 
@@ -160,7 +162,9 @@ cdef class Run:
                 pass_plain(data, &self.bounds, &self.form, &self.passed, target)
             if self.passed.log_bytes == self.bounds.left - left:
                 return False
-        return self.passed.line_bytes < self.bounds.line_bytes_max
+        return (
+            self.passed.line_bytes < self.bounds.line_bytes_max and self.decompressed_bytes < DECOMPRESSED_BYTES_MAX
+        )
 
     cdef bint pass_compressed(self, Header* header) except -1:
         """Pass the compressed batch with this header; false if it is damaged."""
@@ -181,6 +185,7 @@ cdef class Run:
                 records = PinnedBuffer(self.decompressors[header.codec](stored))
             except (StorageError, MemoryError):
                 return False
+            self.decompressed_bytes += records.size
             likely = <int64_t>(<double>records.size * left / header.size) if self.form.wanted == NULL else 0
             target = self.room(self.needed(records.size), likely)
             with nogil:
@@ -226,7 +231,7 @@ def run_lines(
     The run is of batches that lie one after another in the same memory and before `end_position`. It ends before the
     first that begins at or above `end_offset`, or that needs a closer look: one that is of an old version, damaged, or,
     unless they are to be taken as they are, of a transaction. Control batches have no lines. It ends after the batch
-    with which its lines come to `line_bytes_max` or more.
+    with which its lines come to `line_bytes_max` or more, or what it decompressed to 32 MiB.
 
     `decompressors` are functions by the numbers of the codecs, of the stored records; a compressed batch without one
     ends the run, as does one whose function raises `StorageError` or `MemoryError`. With `only_size` there is the size of the lines in

@@ -208,8 +208,8 @@ cdef inline int check_headers(Span* span) noexcept nogil:
     return 0 if at == span.end else MALFORMED_REST
 
 
-cdef inline int read_any_record(Bytes* cursor, Bytes end, Span* span) noexcept nogil:
-    """One record of any form, checked to its last byte."""
+cdef inline int read_checked_record(Bytes* cursor, Bytes end, Span* span) noexcept nogil:
+    """One record of any form whose headers, of which there may be millions, were checked before."""
     cdef Bytes at = cursor[0]
     cdef int32_t body_size
     if read_varint32(&at, end, &body_size):
@@ -240,8 +240,16 @@ cdef inline int read_any_record(Bytes* cursor, Bytes end, Span* span) noexcept n
         return MALFORMED_VARINT
     span.headers = at
     cursor[0] = span.end
+    return 0
+
+
+cdef inline int read_any_record(Bytes* cursor, Bytes end, Span* span) noexcept nogil:
+    """One record of any form, checked to its last byte."""
+    cdef int reason = read_checked_record(cursor, end, span)
+    if reason:
+        return reason
     if span.header_count == 0:
-        return 0 if at == span.end else MALFORMED_REST
+        return 0 if span.headers == span.end else MALFORMED_REST
     return check_headers(span)
 
 

@@ -62,7 +62,7 @@ def test_what_takes_long_to_decode_is_listed_by_its_headers(
     names = list(offsets(source).names())
     assert len(names) == (limit or 100) + 2
     decoded = list(offsets(source).entries())
-    monkeypatch.setattr(offset_directory, "SKIM_S", -1.0)
+    monkeypatch.setattr(offset_directory, "LOOK_S", -1.0)
     skimmed = list(offsets(source).entries())
     assert [entry.name for entry in skimmed] == names
     assert all(entry.attributes is None for entry in skimmed)

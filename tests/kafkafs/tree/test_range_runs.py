@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
 
+from kafkafs.content.patience import Patience
 from kafkafs.locator.formats import Format
 from kafkafs.tree import visible_log
 from kafkafs.tree.errors import DamagedError
@@ -77,7 +78,7 @@ def test_both_are_the_same(views, flips, bounds, form, damage):
     assert (together, met) == (b"".join(one_by_one), failure)
     node = views.node(source, f"{start}..{end}{form}")
     run = node._sized(source.visible())
-    run.count()
+    run.count(Patience(60))
     assert run.size == RangeSize(None if failure else len(together), visible.skipped)
 
 

@@ -90,6 +90,26 @@ def test_what_grows_goes_on_where_it_ended() -> None:
     assert bytes(run.read(950, 100)) == DATA[950:1050]
 
 
+@given(READS, st.integers(1, 2000), st.integers(1, 900))
+def test_without_patience_a_read_has_some_bytes_unless_it_is_at_the_end(
+    reads: list[tuple[int, int]], step: int, size: int
+) -> None:
+    run = RenderedRun(Pieces(DATA, step, size), later=lambda _: None)
+    for position, size_bytes in reads:
+        found, expected = bytes(run.read(position, size_bytes, -1.0)), DATA[position : position + size_bytes]
+        assert expected.startswith(found)
+        assert bool(found) == bool(expected)
+
+
+def test_without_patience_a_read_makes_one_piece() -> None:
+    pieces = Pieces(DATA, 1, 100)
+    run = RenderedRun(pieces, later=lambda _: None)
+    assert bytes(run.read(0, 1000, -1.0)) == DATA[:100]
+    assert bytes(run.read(100, 1000, -1.0)) == DATA[100:200]
+    assert bytes(run.read(200, 1000, 60.0)) == DATA[200:1200]
+    assert pieces.made == list(range(0, 1200, 100))
+
+
 def test_what_is_held_stays_small() -> None:
     pieces = Pieces(bytes(32 * AHEAD_BYTES), 1, 64 << 10)
     run = RenderedRun(pieces, later=lambda work: work())

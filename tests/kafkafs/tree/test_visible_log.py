@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kafkafs.content.patience import Patience
 from kafkafs.tree.options import TreeOptions
-from kafkafs.tree.visible_batches import Patience, SkimmedBatch
+from kafkafs.tree.visible_batches import SkimmedBatch
 from storage.log.view import Isolation
 
 if TYPE_CHECKING:

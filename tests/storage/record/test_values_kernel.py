@@ -136,6 +136,15 @@ def test_a_run_of_compressed_batches_ends_before_what_is_damaged(codec: Codec) -
     assert run_lines(read(good), FAR, FAR, True, decompressors=DECOMPRESSORS[:codec]) == (0, 0, b"")
 
 
+@pytest.mark.parametrize("only_size", [False, True])
+def test_a_run_ends_once_it_has_decompressed_much(*, only_size: bool) -> None:
+    """A batch of a few kilobytes may hold many bytes and few of its lines, and nobody can stop a run."""
+    record = OracleRecord(0, 5, bytes(12 * 2**20), b"v")
+    data = encode_batch(batch_of([record], attributes=Codec.ZSTD))
+    found = run_lines(read(5 * data), FAR, FAR, True, decompressors=DECOMPRESSORS, only_size=only_size)
+    assert found == (3 * len(data), 2 * len(data), 6 if only_size else b"v\n" * 3)
+
+
 def test_a_run_ends_where_a_sound_checksum_covers_no_stream_and_no_records() -> None:
     good = encode_batch(batch_of([OracleRecord(0, 5, b"k", b"v")], attributes=Codec.LZ4))
     for refuse in (lambda _: b"", lambda _: b"x" * 100, _refused):
