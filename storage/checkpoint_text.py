@@ -21,6 +21,8 @@ Entry = TypeVar("Entry")
 
 _VERSION: Final = 0
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_BEGINNING_LINE: Final = re.compile(rb"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
+_BEGINNING_LINES: Final = 2
 _LINE_CHARACTERS_MAX: Final = 1024  # room for the name of a topic, two numbers and some blanks
 _SPACE: Final = " \t\v\f"
 _UNUSUAL: Final = re.compile(r"[\t\v\f\r]|  | \n| \Z")  # what brokers and kafkafs do not write
@@ -61,8 +63,45 @@ def parse_checkpoint(data: bytes, path: str, parse: Callable[[list[str]], Entry]
         except ValueError:
             raise _malformed(line, path) from None
         yield entry
-    if len(lines) - 2 != count:
-        raise CorruptCheckpointError(f"the checkpoint has {len(lines) - 2} entries and declares {count}", path=path)
+    check_count(len(lines) - 2, count, path)
+
+
+def checkpoint_beginning(data: bytes, path: str) -> tuple[int, int]:
+    """Return how many entries the bytes of a checkpoint declare, and where the first one begins.
+
+    The lines after that are left to the caller, who parses them as `parse_checkpoint` does.
+    """
+    if data and not data.strip(b"\0"):
+        raise NulFilledCheckpointError("the checkpoint holds nothing but NUL bytes", path=path)
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise CorruptCheckpointError("the checkpoint is not UTF-8", path=path) from None
+    numbers: list[int] = []
+    at = 0
+    while at < len(data) and len(numbers) < _BEGINNING_LINES:
+        line = _BEGINNING_LINE.match(data, at)
+        assert line is not None
+        numbers.append(_parsed(line[1].decode(), path))
+        at = line.end()
+        if numbers[0] != _VERSION:
+            raise CorruptCheckpointError(
+                f"the checkpoint's version is {line[1].decode()}, known is {_VERSION}", path=path
+            )
+    return numbers[1] if len(numbers) == _BEGINNING_LINES else 0, at
+
+
+def check_count(lines: int, declared: int, path: str) -> None:
+    """Raise an error unless a checkpoint has as many entries as it declares."""
+    if lines != declared:
+        raise CorruptCheckpointError(f"the checkpoint has {lines} entries and declares {declared}", path=path)
+
+
+def malformed_line(data: bytes, at: int, path: str) -> CorruptCheckpointError:
+    """Return the error for the line that begins at a position."""
+    line = _BEGINNING_LINE.match(data, at)
+    assert line is not None
+    return _malformed(line[1].decode(), path)
 
 
 def _lines(data: bytes, path: str) -> tuple[list[str], bool]:

@@ -6,12 +6,12 @@ left to those who open the partitions.
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from storage.checkpoint_text import integer, parse_checkpoint, read_checkpoint_data, write_checkpoint
+from storage.checkpoint_text import read_checkpoint_data, write_checkpoint
+from storage.log_dir.offset_entries import OffsetEntries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,14 +32,14 @@ class OffsetCheckpoint(StrEnum):
 
 def read_offsets(directory: Directory, checkpoint: OffsetCheckpoint) -> dict[Partition, int]:
     """Read the offsets in the file's order, none if there is no file; raises `CorruptCheckpointError`."""
-    return read_offsets_again(directory, checkpoint, None).offsets
+    return dict(read_offsets_again(directory, checkpoint, None).offsets)
 
 
 class ReadOffsets(NamedTuple):
     """The offsets of a checkpoint, and the digest of the bytes that they were read from."""
 
     digest: bytes
-    offsets: dict[Partition, int]
+    offsets: OffsetEntries
 
 
 def read_offsets_again(directory: Directory, checkpoint: OffsetCheckpoint, before: ReadOffsets | None) -> ReadOffsets:
@@ -48,15 +48,10 @@ def read_offsets_again(directory: Directory, checkpoint: OffsetCheckpoint, befor
     digest = blake2b(data).digest()
     if before is not None and before.digest == digest:
         return before
-    return ReadOffsets(digest, dict(parse_checkpoint(data, directory.path_of(checkpoint.value), _entry)))
+    return ReadOffsets(digest, OffsetEntries(data, directory.path_of(checkpoint.value)))
 
 
 def write_offsets(directory: Directory, checkpoint: OffsetCheckpoint, offsets: Mapping[Partition, int]) -> None:
     """Replace the file, in one step and durably."""
     entries = [(topic, partition, offset) for (topic, partition), offset in offsets.items()]
     write_checkpoint(directory, checkpoint.value, entries)
-
-
-def _entry(columns: list[str]) -> tuple[Partition, int]:
-    topic, partition, offset = columns
-    return (sys.intern(topic), integer(partition, bits=32)), integer(offset, bits=64)
