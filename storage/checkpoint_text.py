@@ -1,7 +1,7 @@
 """The text of checkpoints: a version, a count, and one entry a line.
 
-Each checkpoint's own module parses its entries. A file that is absent, empty or ends after its version has no entries;
-anything else that a broker would not read is a `CorruptCheckpointError`.
+The kernel parses the entries of offsets and of epochs; a dump parses any. A file that is absent, empty or ends after
+its version has no entries; anything else that a broker would not read is a `CorruptCheckpointError`.
 """
 
 from __future__ import annotations
@@ -23,20 +23,14 @@ _VERSION: Final = 0
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _BEGINNING_LINE: Final = re.compile(rb"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 _BEGINNING_LINES: Final = 2
+_BLOCK_CHARACTERS: Final = 64 * 1024
+"""How much is split at once: a file may have a million lines, and other threads wait while one works on all of them."""
 _LINE_CHARACTERS_MAX: Final = 1024  # room for the name of a topic, two numbers and some blanks
 _SPACE: Final = " \t\v\f"
 _UNUSUAL: Final = re.compile(r"[\t\v\f\r]|  | \n| \Z")  # what brokers and kafkafs do not write
 _SPACES: Final = re.compile(f"[{_SPACE}]+")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _SURE_DIGITS: Final = {32: 9, 64: 18}  # by bits: no number of so many digits is too large
-
-
-def read_checkpoint(directory: Directory, name: str, parse: Callable[[list[str]], Entry]) -> list[Entry]:
-    """Read the entries of a checkpoint in the file's order, each parsed from its columns.
-
-    `parse` raises `ValueError` if the columns are too many, too few, or not what they should be.
-    """
-    return list(parse_checkpoint(read_checkpoint_data(directory, name), directory.path_of(name), parse))
 
 
 def read_checkpoint_data(directory: Directory, name: str) -> bytes:
@@ -48,22 +42,21 @@ def read_checkpoint_data(directory: Directory, name: str) -> bytes:
 
 
 def parse_checkpoint(data: bytes, path: str, parse: Callable[[list[str]], Entry]) -> Iterator[Entry]:
-    """Yield the entries in the bytes of a checkpoint, as `read_checkpoint` reads them, up to the first wrong line."""
-    if data and not data.strip(b"\0"):
-        raise NulFilledCheckpointError("the checkpoint holds nothing but NUL bytes", path=path)
-    lines, is_plain = _lines(data, path)
-    if lines and _parsed(lines[0], path) != _VERSION:
-        raise CorruptCheckpointError(f"the checkpoint's version is {lines[0]}, known is {_VERSION}", path=path)
-    if len(lines) < 2:
-        return
-    count = _parsed(lines[1], path)
-    for line in lines[2:]:
-        try:
-            entry = parse(line.split(" ") if is_plain else _SPACES.split(line.rstrip(_SPACE)))
-        except ValueError:
-            raise _malformed(line, path) from None
-        yield entry
-    check_count(len(lines) - 2, count, path)
+    """Yield the entries in the bytes of a checkpoint, each parsed from its columns, up to the first wrong line.
+
+    `parse` raises `ValueError` if the columns are too many, too few, or not what they should be.
+    """
+    declared, start = checkpoint_beginning(data, path)
+    count = 0
+    for lines, is_plain in _blocks(data[start:].decode(), path):
+        for line in lines:
+            try:
+                entry = parse(line.split(" ") if is_plain else _SPACES.split(line.rstrip(_SPACE)))
+            except ValueError:
+                raise _malformed(line, path) from None
+            yield entry
+        count += len(lines)
+    check_count(count, declared, path)
 
 
 def checkpoint_beginning(data: bytes, path: str) -> tuple[int, int]:
@@ -104,20 +97,21 @@ def malformed_line(data: bytes, at: int, path: str) -> CorruptCheckpointError:
     return _malformed(line[1].decode(), path)
 
 
-def _lines(data: bytes, path: str) -> tuple[list[str], bool]:
-    """Return the lines, and whether their columns are as brokers and kafkafs write them: one space between two."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise CorruptCheckpointError("the checkpoint is not UTF-8", path=path) from None
-    is_plain = not _UNUSUAL.search(text)  # a file may have a million lines
-    lines = text.split("\n") if is_plain else _LINE_END.split(text)
-    if not lines[-1]:
-        del lines[-1]
-    too_long = next((line for line in lines if len(line) > _LINE_CHARACTERS_MAX), None)
-    if too_long is not None:
-        raise _malformed(too_long, path)
-    return lines, is_plain
+def _blocks(text: str, path: str) -> Iterator[tuple[list[str], bool]]:
+    """Yield some lines at a time, and whether their columns have one space between two, as brokers write them."""
+    at = 0
+    while at < len(text):
+        last = _LINE_END.search(text, min(at + _BLOCK_CHARACTERS, len(text)))
+        end = len(text) if last is None else last.end()
+        block, at = text[at:end], end
+        is_plain = not _UNUSUAL.search(block)
+        lines = block.split("\n") if is_plain else _LINE_END.split(block)
+        if not lines[-1]:
+            del lines[-1]
+        too_long = next((line for line in lines if len(line) > _LINE_CHARACTERS_MAX), None)
+        if too_long is not None:
+            raise _malformed(too_long, path)
+        yield lines, is_plain
 
 
 def write_checkpoint(directory: Directory, name: str, entries: Collection[tuple[object, ...]]) -> None:

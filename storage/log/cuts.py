@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.files import Directory
-    from storage.log.epochs import EpochStart
+    from storage.log.epoch_entries import EpochStart
     from storage.segment.followed_segment import SegmentEnd
     from storage.segment.segment import Segment
 
@@ -32,7 +32,7 @@ class KnownEpochs:
     __slots__ = ("_end_position", "_entries")
 
     def __init__(self) -> None:
-        self._entries: tuple[EpochStart, ...] = ()
+        self._entries: Sequence[EpochStart] = ()
         self._end_position = -1
 
     def look(self, directory: Directory, end: SegmentEnd, changed: Sequence[str] | None) -> None:
@@ -57,7 +57,7 @@ class KnownEpochs:
     def _latest(self) -> int:
         return self._entries[-1].epoch if self._entries else -1
 
-    def _load(self, directory: Directory) -> tuple[EpochStart, ...]:
+    def _load(self, directory: Directory) -> Sequence[EpochStart]:
         try:
             return LeaderEpochs.load(directory).entries
         except (CorruptCheckpointError, OSError):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
+from storage.checkpoint_text import read_checkpoint_data, write_checkpoint
+from storage.log.epoch_entries import EpochEntries, EpochStart
 from storage.record.batch import RecordBatch
 
 if TYPE_CHECKING:
@@ -19,13 +20,8 @@ if TYPE_CHECKING:
 
 EPOCHS_NAME: Final = "leader-epoch-checkpoint"
 _FIRST_EPOCH: Final = 0
-
-
-class EpochStart(NamedTuple):
-    """An epoch and the offset of its first batch."""
-
-    epoch: int
-    offset: int
+_TUPLE_MAX: Final = 1000
+"""More epochs are kept as numbers alone, from each of which an entry is made when it is asked for."""
 
 
 class EpochEnd(NamedTuple):
@@ -48,7 +44,7 @@ class LeaderEpochs:
     contradicts them.
     """
 
-    def __init__(self, directory: Directory, entries: tuple[EpochStart, ...] = (), contradicted: int = 0) -> None:
+    def __init__(self, directory: Directory, entries: Sequence[EpochStart] = (), contradicted: int = 0) -> None:
         self.entries = entries
         self.contradicted = contradicted
         self._directory = directory
@@ -59,9 +55,9 @@ class LeaderEpochs:
 
         Raises `CorruptCheckpointError`; that is a `NulFilledCheckpointError` if a loss of power wiped the file.
         """
-        lines = read_checkpoint(directory, EPOCHS_NAME, _entry)
-        entries = _with((), lines)
-        return cls(directory, entries, len(lines) - len(entries))
+        entries = EpochEntries(read_checkpoint_data(directory, EPOCHS_NAME), directory.path_of(EPOCHS_NAME))
+        is_short = len(entries) <= _TUPLE_MAX
+        return cls(directory, tuple(entries) if is_short else entries, entries.contradicted)
 
     @classmethod
     def make(cls, directory: Directory, starts: Iterable[EpochStart]) -> Self:
@@ -126,21 +122,13 @@ class LeaderEpochs:
         found = up_to[-1].epoch if up_to else epoch
         return EpochEnd(found, self.entries[len(up_to)].offset if len(up_to) < len(self.entries) else log_end_offset)
 
-    def _replace(self, entries: tuple[EpochStart, ...]) -> None:
+    def _replace(self, entries: Sequence[EpochStart]) -> None:
         if entries != self.entries:
             write_checkpoint(self._directory, EPOCHS_NAME, entries)
             self.entries = entries
 
 
-def _entry(columns: list[str]) -> EpochStart:
-    epoch, offset = columns
-    entry = EpochStart(integer(epoch, bits=32), integer(offset, bits=64))
-    if entry.epoch < 0 or entry.offset < 0:
-        raise ValueError(f"{entry} is negative")
-    return entry
-
-
-def _with(entries: tuple[EpochStart, ...], starts: Iterable[EpochStart]) -> tuple[EpochStart, ...]:
+def _with(entries: Sequence[EpochStart], starts: Iterable[EpochStart]) -> tuple[EpochStart, ...]:
     """Return the entries with each start after those that it does not contradict, if it begins another epoch."""
     kept = list(entries)
     for added in starts:

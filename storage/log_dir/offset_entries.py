@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from storage.checkpoint_text import check_count, checkpoint_beginning, malformed_line
-from storage.record.kernel.offset_table import OffsetTable
+from storage.record.kernel.checkpoint_lines import OffsetTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ from storage.segment.scan import LogScan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from storage.log.epochs import EpochStart
+    from storage.log.epoch_entries import EpochStart
     from storage.record.reading import Batch
     from storage.replicas.comparison import Parting
     from storage.replicas.order import Damage, Run

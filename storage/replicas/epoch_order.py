@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.log.epochs import EpochStart
+from storage.log.epoch_entries import EpochStart
 from storage.record.layout import NO_LEADER_EPOCH
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from storage.files import Directory
-    from storage.log.epochs import EpochStart
+    from storage.log.epoch_entries import EpochStart
     from storage.record.reading import Batch
     from storage.replicas.digests import Digests
     from storage.replicas.epoch_order import OddEpoch
@@ -57,10 +57,10 @@ class Replica:
     runs: tuple[Run, ...]
     damages: tuple[Damage, ...]
     tail: Damage | None
-    epochs: tuple[EpochStart, ...]
+    epochs: Sequence[EpochStart]
     odd_epochs: tuple[OddEpoch, ...]
     last_epoch: int
-    checkpoint_epochs: tuple[EpochStart, ...]
+    checkpoint_epochs: Sequence[EpochStart]
     digests: Digests
     late_offset: int | None
     lacks_offsets: bool
@@ -290,7 +290,7 @@ class _Scan:
         lacks = self.lacks_offsets
         missing = () if lacks or self.is_compacted else self.missing
         damages = sorted([*self.order.damages, *missing], key=lambda each: (each.offset, each.position))
-        known: tuple[EpochStart, ...] = ()
+        known: Sequence[EpochStart] = ()
         with suppress(CorruptCheckpointError, OSError):
             known = LeaderEpochs.load(self.directory).entries
         self.epochs.settle(self.order.left_out)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storage.cleanup.batch_filter import KeptBatch
     from storage.config import TopicConfig
     from storage.files import Directory
-    from storage.log.epochs import EpochStart
+    from storage.log.epoch_entries import EpochStart
     from storage.log.producers.state import ProducerState
     from storage.record.reading import Batch
     from storage.segment.segment import Segment

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from storage.cleanup.batch_filter import KeptBatch
 from storage.commit.staged_file import StagedFile
 from storage.config import StoreConfig
-from storage.log.epochs import EpochStart
+from storage.log.epoch_entries import EpochStart
 from storage.record.reading import read_batches
 from storage.record.rewriting import assign_offset
 from storage.rewrite.partition_builder import PartitionBuilder

@@ -15,7 +15,9 @@ from storage.verify.at_start import passed_over
 from storage.verify.finding import Finding, FindingKind, damage, notice, unreadable
 
 if TYPE_CHECKING:
-    from storage.log.epochs import EpochStart
+    from collections.abc import Sequence
+
+    from storage.log.epoch_entries import EpochStart
     from storage.record.reading import Batch
     from storage.verify.batch_check import CheckedBatch
     from storage.verify.context import PartitionContext
@@ -100,7 +102,7 @@ class EpochCheck:
     def __init__(self, context: PartitionContext) -> None:
         self._findings = context.findings
         self._start_offset = context.expected.start_offset
-        self._entries: tuple[EpochStart, ...] = ()
+        self._entries: Sequence[EpochStart] = ()
         self._is_usable = True
         self._passed = 0  # entries whose offsets have passed
         self._reported: tuple[int, int | None] | None = None

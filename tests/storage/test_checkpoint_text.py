@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.checkpoint_text import integer, read_checkpoint, write_checkpoint
+from storage.checkpoint_text import integer, read_checkpoint_data, write_checkpoint
 from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
+from storage.log_dir.offset_entries import OffsetEntries
 from storage.testing.faults import Cut, CutError, Effect, InterruptError
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
-    from storage.files import Files
+    from storage.files import Directory, Files
 
 NAME = "checkpoint"
 PATH = f"/logs/{NAME}"
@@ -30,16 +31,20 @@ def logs_in_memory() -> MemoryFiles:
     return files
 
 
-def pair(columns: list[str]) -> tuple[str, int]:
-    name, number = columns
-    return name, integer(number, bits=64)
+def read_entries(directory: Directory) -> list[tuple[str, int]]:
+    entries = OffsetEntries(read_checkpoint_data(directory, NAME), directory.path_of(NAME))
+    return [(name, number) for (name, _), number in entries.items()]
+
+
+def write_entries(directory: Directory, entries: list[tuple[str, int]]) -> None:
+    write_checkpoint(directory, NAME, [(name, 0, number) for name, number in entries])
 
 
 def read(data: bytes) -> list[tuple[str, int]]:
     files = logs_in_memory()
     with files.open_writing(PATH, create=True) as file:
         file.write_at(0, [data])
-    return read_checkpoint(files.directory("/logs"), NAME, pair)
+    return read_entries(files.directory("/logs"))
 
 
 @pytest.mark.parametrize(
@@ -48,11 +53,11 @@ def read(data: bytes) -> list[tuple[str, int]]:
         (b"", []),
         (b"0\n", []),
         (b"0\n0\n", []),
-        (b"0\n1\na 1\n", [("a", 1)]),
-        (b"0\n1\na 1", [("a", 1)]),
-        (b"0\r\n1\r\na 1\r\n", [("a", 1)]),
-        (b"0\n2\nb  -9223372036854775808\na\t+9223372036854775807 \n", [("b", -(2**63)), ("a", 2**63 - 1)]),
-        ("0\n1\n\N{GREEK SMALL LETTER ALPHA}\x85 1\n".encode(), [("\N{GREEK SMALL LETTER ALPHA}\x85", 1)]),
+        (b"0\n1\na 0 1\n", [("a", 1)]),
+        (b"0\n1\na 0 1", [("a", 1)]),
+        (b"0\r\n1\r\na 0 1\r\n", [("a", 1)]),
+        (b"0\n2\nb  0 -9223372036854775808\na\t0\v+9223372036854775807 \n", [("b", -(2**63)), ("a", 2**63 - 1)]),
+        ("0\n1\n\N{GREEK SMALL LETTER ALPHA}\x85 0 1\n".encode(), [("\N{GREEK SMALL LETTER ALPHA}\x85", 1)]),
     ],
 )
 def test_what_a_broker_reads(data: bytes, entries: list[tuple[str, int]]) -> None:
@@ -67,19 +72,20 @@ def test_what_a_broker_reads(data: bytes, entries: list[tuple[str, int]]) -> Non
         b" 0\n0\n",
         b"0\nmany\n",
         b"0\n1\n",
-        b"0\n0\na 1\n",
-        b"0\n2\na 1\n",
-        b"0\n1\n\na 1\n",
-        b"0\n1\na 1\n\n",
+        b"0\n0\na 0 1\n",
+        b"0\n2\na 0 1\n",
+        b"0\n1\n\na 0 1\n",
+        b"0\n1\na 0 1\n\n",
         b"\n",
-        b"0\n1\na\n",
-        b"0\n1\na 1 2\n",
-        b"0\n1\n a 1\n",
-        b"0\n1\na one\n",
-        b"0\n1\na 1_0\n",
-        b"0\n1\na 9223372036854775808\n",
-        b"0\n1\n\xff 1\n",
-        b"0\n1\na 1\n\0\0\0",
+        b"0\n1\na 0\n",
+        b"0\n1\na 0 1 2\n",
+        b"0\n1\n a 0 1\n",
+        b"0\n1\na 2147483648 1\n",
+        b"0\n1\na 0 one\n",
+        b"0\n1\na 0 1_0\n",
+        b"0\n1\na 0 9223372036854775808\n",
+        b"0\n1\n\xff 0 1\n",
+        b"0\n1\na 0 1\n\0\0\0",
     ],
 )
 def test_what_a_broker_does_not_read(data: bytes) -> None:
@@ -95,7 +101,7 @@ def test_nothing_but_nul_is_a_case_of_its_own() -> None:
 
 
 def test_no_file_is_no_entries() -> None:
-    assert read_checkpoint(logs_in_memory().directory("/logs"), NAME, pair) == []
+    assert read_entries(logs_in_memory().directory("/logs")) == []
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -116,18 +122,21 @@ def test_integers_keep_to_their_width(bits: int) -> None:
             integer(text, bits=bits)
 
 
-@given(st.lists(st.tuples(st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True), st.integers(-(2**63), 2**63 - 1))))
+NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True)
+
+
+@given(st.lists(st.tuples(NAMES, st.integers(-(2**63), 2**63 - 1)), unique_by=lambda entry: entry[0]))
 def test_what_is_written_is_read(entries: list[tuple[str, int]]) -> None:
     files = logs_in_memory()
-    write_checkpoint(files.directory("/logs"), NAME, entries)
-    assert read_checkpoint(files.directory("/logs"), NAME, pair) == entries
+    write_entries(files.directory("/logs"), entries)
+    assert read_entries(files.directory("/logs")) == entries
 
 
 def steps_of_a_write() -> range:
     files = logs_in_memory()
-    write_checkpoint(files.directory("/logs"), NAME, OLD)
+    write_entries(files.directory("/logs"), OLD)
     before = files.steps
-    write_checkpoint(files.directory("/logs"), NAME, NEW)
+    write_entries(files.directory("/logs"), NEW)
     return range(before, files.steps)
 
 
@@ -136,25 +145,25 @@ def steps_of_a_write() -> range:
 def test_a_cut_leaves_the_old_or_the_new(step: int, effect: Effect) -> None:
     for seed in range(8):
         files = logs_in_memory()
-        write_checkpoint(files.directory("/logs"), NAME, OLD)
+        write_entries(files.directory("/logs"), OLD)
         files.cut = Cut(step, effect, seed)
         with pytest.raises((CutError, OSError, MemoryError, InterruptError)) as raised:
-            write_checkpoint(files.directory("/logs"), NAME, NEW)
+            write_entries(files.directory("/logs"), NEW)
         if effect is not Effect.DEATH:
-            assert read_checkpoint(files.directory("/logs"), NAME, pair) in (OLD, NEW)
+            assert read_entries(files.directory("/logs")) in (OLD, NEW)
             is_full = isinstance(raised.value, OSError) and raised.value.errno == errno.ENOSPC
-            assert not is_full or read_checkpoint(files.directory("/logs"), NAME, pair) == OLD
+            assert not is_full or read_entries(files.directory("/logs")) == OLD
             assert [name for name in files.names("/logs") if name != "checkpoint"] == []
         select_retained_records: list[Files] = [files.after_process_death(), files.after_power_loss(seed)]
         for survivor in select_retained_records:
-            assert read_checkpoint(survivor.directory("/logs"), NAME, pair) in (OLD, NEW)
-            write_checkpoint(survivor.directory("/logs"), NAME, NEW)
-            assert read_checkpoint(survivor.directory("/logs"), NAME, pair) == NEW
+            assert read_entries(survivor.directory("/logs")) in (OLD, NEW)
+            write_entries(survivor.directory("/logs"), NEW)
+            assert read_entries(survivor.directory("/logs")) == NEW
 
 
 def test_what_was_written_survives_a_loss_of_power() -> None:
     for seed in range(20):
         files = logs_in_memory()
-        write_checkpoint(files.directory("/logs"), NAME, OLD)
-        write_checkpoint(files.directory("/logs"), NAME, NEW)
-        assert read_checkpoint(files.after_power_loss(seed).directory("/logs"), NAME, pair) == NEW
+        write_entries(files.directory("/logs"), OLD)
+        write_entries(files.directory("/logs"), NEW)
+        assert read_entries(files.after_power_loss(seed).directory("/logs")) == NEW

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from storage.errors import CorruptBatchError, CorruptCheckpointError
 from storage.files import CHECKPOINT_BYTES_MAX
-from storage.log.epochs import EPOCHS_NAME, EpochStart, LeaderEpochs
+from storage.log.epoch_entries import EpochStart
+from storage.log.epochs import EPOCHS_NAME, LeaderEpochs
 from storage.log.recover.report import Repair, Step
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class EpochsRecovery:
     def __init__(self, directory: Directory, tell: Callable[[Step], None]) -> None:
         self._directory = directory
         self._data_before = self._read()
-        self._entries_before: tuple[EpochStart, ...] | None = None
+        self._entries_before: Sequence[EpochStart] | None = None
         self._tell = tell
         self._is_told = False
 

@@ -10,7 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, CorruptIndexError
-from storage.log.epochs import EpochStart, LeaderEpochs
+from storage.log.epoch_entries import EpochStart
+from storage.log.epochs import LeaderEpochs
 from storage.log.leftovers import remove_leftovers
 from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
-    from storage.log.epochs import EpochStart
+    from collections.abc import Sequence
+
+    from storage.log.epoch_entries import EpochStart
 
 
 class Repair(Enum):
@@ -53,7 +55,7 @@ class FoundLog(NamedTuple):
     bases: tuple[int, ...] = ()
     end_offset: int = 0
     snapshots: tuple[int, ...] = ()
-    epochs: tuple[EpochStart, ...] = ()
+    epochs: Sequence[EpochStart] = ()
 
 
 class RecoveryReport:

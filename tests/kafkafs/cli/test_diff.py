@@ -15,7 +15,7 @@ from kafkafs.find.comparison import truncation_offset
 from storage.clock import Clock
 from storage.files import Files
 from storage.log import LeaderEpochs
-from storage.log.epochs import EpochStart
+from storage.log.epoch_entries import EpochStart
 from storage.record import BatchForm, batches_of_rows
 from storage.store import Mode, Store
 

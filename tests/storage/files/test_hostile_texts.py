@@ -13,7 +13,6 @@ from hostile.texts import ID, JSON_TEXTS, STAGED, TEXTS, TOKENS, mutated, outcom
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.checkpoint_text import integer, read_checkpoint
 from storage.commit.ledger import Ledger
 from storage.commit.staged_file import StagedFile
 from storage.config import StoreConfig
@@ -22,6 +21,7 @@ from storage.files import Files
 from storage.log.epochs import LeaderEpochs
 from storage.log.producers.snapshot import SnapshotFiles, encode_snapshot
 from storage.log.producers.state import ProducerState
+from storage.log_dir import OffsetCheckpoint, read_offsets
 from storage.record.kernel.crc32c import crc32c
 
 if TYPE_CHECKING:
@@ -175,10 +175,6 @@ def test_a_million_epochs_are_read_in_one_pass(tmp_path: Path) -> None:
 
 
 def test_a_line_of_a_checkpoint_has_a_length_that_a_line_has(tmp_path: Path) -> None:
-    def parse(columns: list[str]) -> int:
-        assert len(columns) < 1000
-        return integer(columns[0], bits=32)
-
-    (tmp_path / "c").write_text("0\n1\n" + "ab " * 5_000_000)
+    (tmp_path / OffsetCheckpoint.LOG_START).write_text("0\n1\n" + "ab " * 5_000_000)
     with pytest.raises(StorageError, match="malformed line"):
-        read_checkpoint(Files().directory(tmp_path), "c", parse)
+        read_offsets(Files().directory(tmp_path), OffsetCheckpoint.LOG_START)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
 from storage.files import Files
-from storage.log.epochs import EPOCHS_NAME, EpochEnd, EpochStart, LeaderEpochs
+from storage.log.epoch_entries import EpochStart
+from storage.log.epochs import EPOCHS_NAME, EpochEnd, LeaderEpochs
 from storage.record import RecordBatch
 from storage.segment.scan import LogScan
 from storage.testing.faults import Cut, Effect

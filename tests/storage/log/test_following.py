@@ -13,7 +13,7 @@ from storage.clock import Clock
 from storage.config import TopicConfig
 from storage.errors import FramingError, OffsetOutOfRangeError, UnknownPartitionError
 from storage.files import Files
-from storage.log.epochs import EpochStart
+from storage.log.epoch_entries import EpochStart
 from storage.log.followed_log import FollowedLog
 from storage.log.view import Isolation
 from storage.segment.index.offset import OffsetIndex

@@ -1,4 +1,4 @@
-"""The kernel reads a checkpoint of offsets as the parser of all checkpoints does, line for line."""
+"""The kernel reads the lines of checkpoints, of offsets and of epochs, as the parser for dumps does."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from storage.checkpoint_text import integer, parse_checkpoint
 from storage.errors import CorruptCheckpointError
+from storage.log.epoch_entries import EpochEntries, EpochStart
 from storage.log_dir.offset_entries import OffsetEntries
 
 PATH = "/d/some-checkpoint"
@@ -53,14 +54,70 @@ def test_what_it_reads_is_what_the_parser_reads(lines: list[str], end: str, ende
     assert found(text.encode()) == expected(text.encode())
 
 
+def epoch(columns: list[str]) -> EpochStart:
+    number, offset = columns
+    start = EpochStart(integer(number, bits=32), integer(offset, bits=64))
+    if min(start) < 0:
+        raise ValueError(start)
+    return start
+
+
+def epochs_expected(data: bytes) -> tuple[list[EpochStart], int] | str:
+    kept: list[EpochStart] = []
+    lines = 0
+    try:
+        for added in parse_checkpoint(data, PATH, epoch):
+            lines += 1
+            if kept and kept[-1].epoch == added.epoch and kept[-1].offset <= added.offset:
+                continue
+            while kept and (kept[-1].epoch >= added.epoch or kept[-1].offset >= added.offset):
+                kept.pop()
+            kept.append(added)
+    except CorruptCheckpointError as error:
+        return str(error)
+    return kept, lines - len(kept)
+
+
+def epochs_found(data: bytes) -> tuple[list[EpochStart], int] | str:
+    try:
+        entries = EpochEntries(data, PATH)
+    except CorruptCheckpointError as error:
+        return str(error)
+    assert entries == tuple(entries) == entries[:]
+    assert entries[-3:] == tuple(entries)[-3:]
+    assert [entries[index] for index in range(-len(entries), 0)] == list(entries)
+    return list(entries), entries.contradicted
+
+
+EPOCH_LINES = st.one_of(
+    st.tuples(st.integers(0, 9).map(str), st.just(" "), st.integers(0, 9).map(str), st.just("")),
+    st.tuples(NUMBERS, BLANKS, NUMBERS, st.text(" \t\v\f", max_size=2)),
+).map("".join)
+
+
+@given(st.lists(EPOCH_LINES, max_size=40) | st.lists(EPOCH_LINES.filter(str.isascii), max_size=3), ENDS)
+def test_epochs_are_read_as_the_parser_reads_them(lines: list[str], end: str) -> None:
+    text = end.join(["0", str(len(lines)), *lines])
+    assert epochs_found(text.encode()) == epochs_expected(text.encode())
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=40))
+def test_epochs_that_others_contradict_are_passed_over(starts: list[tuple[int, int]]) -> None:
+    text = "".join(f"{number} {offset}\n" for number, offset in starts)
+    data = f"0\n{len(starts)}\n{text}".encode()
+    assert epochs_found(data) == epochs_expected(data)
+
+
 @given(st.text("0123 t\r\n\t-+é\x00", max_size=60) | st.binary(max_size=30).map(lambda data: data.decode("latin-1")))
 def test_any_text_is_read_or_refused_alike(text: str) -> None:
     assert found(text.encode()) == expected(text.encode())
+    assert epochs_found(text.encode()) == epochs_expected(text.encode())
 
 
 @given(st.binary(max_size=40))
 def test_any_bytes_are_read_or_refused_alike(data: bytes) -> None:
     assert found(data) == expected(data)
+    assert epochs_found(data) == epochs_expected(data)
 
 
 @pytest.mark.parametrize("topic", ["a" * 1020, "a" * 1021, "é" * 1020, "é" * 1021])

@@ -1,8 +1,8 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
-"""The lines of a checkpoint of offsets, each of a topic, a partition and an offset, parsed once and found by hashing.
+"""The lines of checkpoints, parsed once: a topic, a partition and an offset each, or a leader epoch and its offset.
 
-A checkpoint may have a million lines of partitions that are not there: nothing is made of a line before it is asked
-for. The hash is keyed, so that no lines can be chosen to collide.
+A checkpoint may have a million lines of what is not there: nothing is made of a line before it is asked for. Partitions
+are found by a keyed hash, so that no lines can be chosen to collide.
 """
 
 import os
@@ -27,6 +27,7 @@ cdef extern from "siphash.h":
 
 cdef enum:
     SHORTEST_LINE = 6
+    SHORTEST_EPOCH_LINE = 4
     LINE_CHARACTERS_MAX = 1024  # room for the name of a topic, two numbers and some blanks
     DIGITS_MAX = 20
     AHEAD = 16
@@ -90,6 +91,24 @@ cdef int64_t characters_in(const uint8_t* at, const uint8_t* end) noexcept nogil
     return characters
 
 
+cdef const uint8_t* end_of_line(const uint8_t* start, const uint8_t* at, const uint8_t* end) noexcept nogil:
+    """Return the place where a line ends, after whose columns only blanks may follow; NULL if it is malformed."""
+    while at != NULL and at < end and is_blank(at[0]):
+        at += 1
+    if at == NULL or (at < end and not is_end(at[0])):
+        return NULL
+    if at - start > LINE_CHARACTERS_MAX and characters_in(start, at) > LINE_CHARACTERS_MAX:
+        return NULL
+    return at
+
+
+cdef const uint8_t* next_line(const uint8_t* line_end, const uint8_t* end) noexcept nogil:
+    """Return the place where the next line begins, at the end or after it if there is none."""
+    if line_end + 1 < end and line_end[0] == c"\r" and line_end[1] == c"\n":
+        return line_end + 2
+    return line_end + 1
+
+
 cdef const uint8_t* read_line(const uint8_t* start, const uint8_t* end, Entry* entry) noexcept nogil:
     """Read a line; return the place where its end is, NULL if it is malformed."""
     cdef const uint8_t* at = start
@@ -106,14 +125,7 @@ cdef const uint8_t* read_line(const uint8_t* start, const uint8_t* end, Entry* e
     if at == NULL:
         return NULL
     entry.partition = <int32_t>partition
-    at = read_number(at, end, 64, &entry.offset)
-    while at != NULL and at < end and is_blank(at[0]):
-        at += 1
-    if at == NULL or (at < end and not is_end(at[0])):
-        return NULL
-    if at - start > LINE_CHARACTERS_MAX and characters_in(start, at) > LINE_CHARACTERS_MAX:
-        return NULL
-    return at
+    return end_of_line(start, read_number(at, end, 64, &entry.offset), end)
 
 
 @final
@@ -179,9 +191,7 @@ cdef class OffsetTable:
             fetch(&self.slots[indexes[count]])
             self.lines += 1
             count += 1
-            at = line_end + 1
-            if line_end + 1 < self.end and line_end[0] == c"\r" and line_end[1] == c"\n":
-                at += 1
+            at = next_line(line_end, self.end)
             if count == AHEAD or at >= self.end:
                 for each in range(count):
                     self.put(&waiting[each], indexes[each])
@@ -247,3 +257,68 @@ cdef class OffsetTable:
         entry = &self.entries[index]
         topic = self.data[entry.topic_at : entry.topic_at + entry.topic_size].decode()
         return topic, entry.partition, entry.offset
+
+
+cdef struct EpochLine:
+    int64_t epoch
+    int64_t offset
+
+
+@final
+cdef class EpochTable:
+    """The epochs in the bytes of a file from a position on, without those that a later line contradicts.
+
+    Both epochs and offsets ascend. `lines` were read; if one is malformed `wrong_at` is where it begins, and no entries
+    are to be used; otherwise it is -1.
+    """
+
+    cdef EpochLine* entries
+    cdef Py_ssize_t count
+    cdef readonly Py_ssize_t lines
+    cdef readonly Py_ssize_t wrong_at
+
+    def __cinit__(self, bytes data not None, Py_ssize_t start):
+        cdef const uint8_t* beginning = <const uint8_t*>PyBytes_AS_STRING(data)
+        cdef const uint8_t* end = beginning + PyBytes_GET_SIZE(data)
+        cdef const uint8_t* at = beginning + start
+        self.entries = <EpochLine*>PyMem_RawMalloc(((len(data) - start) // SHORTEST_EPOCH_LINE + 1) * sizeof(EpochLine))
+        if self.entries == NULL:
+            raise MemoryError
+        with nogil:
+            at = self.read(at, end)
+        self.wrong_at = -1 if at == NULL else at - beginning
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.entries)
+
+    def __len__(self):
+        return self.count
+
+    cdef const uint8_t* read(self, const uint8_t* at, const uint8_t* end) noexcept nogil:
+        """Read all lines; return where the first malformed one begins, NULL without one."""
+        cdef const uint8_t* line_end
+        cdef EpochLine line
+        cdef EpochLine* last
+        while at < end:
+            line_end = read_blanks(read_number(at, end, 32, &line.epoch), end)
+            if line_end != NULL:
+                line_end = end_of_line(at, read_number(line_end, end, 64, &line.offset), end)
+            if line_end == NULL or line.epoch < 0 or line.offset < 0:
+                return at
+            self.lines += 1
+            at = next_line(line_end, end)
+            last = &self.entries[self.count - 1]
+            if self.count and last.epoch == line.epoch and last.offset <= line.offset:
+                continue
+            while self.count and (last.epoch >= line.epoch or last.offset >= line.offset):
+                self.count -= 1
+                last -= 1
+            self.entries[self.count] = line
+            self.count += 1
+        return NULL
+
+    def entry(self, Py_ssize_t index):
+        """Return an epoch and where it begins."""
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        return self.entries[index].epoch, self.entries[index].offset
