@@ -16,16 +16,19 @@ import ctypes
 import gc
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 """The most freed memory that is kept at the heap's end, where most of it is."""
 _HEAP_BYTES_MAX: Final = 32 * 1024 * 1024  # larger blocks are mapped; the most that glibc accepts
 _NEW_OBJECTS: Final = 20_000
+_KEPT_OBJECTS: Final = 100_000
+
+_is_seldom = False  # once `seldom_look_for_cycles` was called
 
 _ALLOCATOR_VARIABLE: Final = "PYTHONMALLOC"
 
@@ -68,8 +71,28 @@ def seldom_look_for_cycles() -> None:
 
     Nearly nothing makes cycles, and looking among a million producers took longer than reading them.
     """
+    global _is_seldom  # noqa: PLW0603 -- of the process
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS)
+    _is_seldom = True
+
+
+@contextmanager
+def without_looks_for_cycles() -> Iterator[None]:
+    """Let Python look for no cycles while many objects are made, nor among those that are kept: others wait for a look.
+
+    It does nothing in a process that looks as often as Python does by itself.
+    """
+    if not _is_seldom:
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_count()[0] > _KEPT_OBJECTS:
+            gc.freeze()
+        gc.enable()
 
 
 def give_back_freed_memory() -> None:

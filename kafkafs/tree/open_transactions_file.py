@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.allocation import without_looks_for_cycles
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.group_lines import in_a_line
 from kafkafs.tree.groups_directory import failure_of
@@ -62,9 +63,10 @@ class OpenTransactionsFile(GeneratedFile):
         """Ask the coordinators' records and every log."""
         self._context.sources.refresh()
         now_ms = self._clock.now_ms()
-        found = self._context.internal_topics.transactions()
-        rows = BoundedRows(list(map(in_a_line, _row(each, now_ms))) for each in found.transactions)
-        data = tab_separated(_NAMES, rows)
+        with without_looks_for_cycles():
+            found = self._context.internal_topics.transactions()
+            rows = BoundedRows(list(map(in_a_line, _row(each, now_ms))) for each in found.transactions)
+            data = tab_separated(_NAMES, rows)
         return Generated(data, now_ms, rows.failure or failure_of(found.shortcomings, self._context.options))
 
 

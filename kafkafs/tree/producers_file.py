@@ -36,7 +36,7 @@ class ProducersFile(ProducerFact):
         """The table."""
         live = self._source.log.producers.live(self._clock.now_ms())
         states = sorted(live, key=lambda state: state.producer_id)
-        return tab_separated(_NAMES, [_row(state, self._clock) for state in states])
+        return tab_separated(_NAMES, (_row(state, self._clock) for state in states))
 
 
 def _row(state: ProducerState, clock: Clock) -> tuple[object, ...]:

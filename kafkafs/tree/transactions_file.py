@@ -7,6 +7,7 @@ counted from there. Of an aborted one whose marker is gone or damaged only the p
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.tree.log_fact import ProducerFact, age_s
@@ -51,8 +52,8 @@ class TransactionsFile(ProducerFact):
         states = [state for state in self._source.log.producers.states() if state.transaction_offset is not None]
         states.sort(key=lambda state: state.transaction_offset or 0)
         aborted = reversed(self._last_aborted(view))
-        rows = [_open_row(state, self._clock) for state in states]
-        return tab_separated(_NAMES, [*rows, *(_aborted_row(each, view, self._clock) for each in aborted)])
+        rows = (_open_row(state, self._clock) for state in states)
+        return tab_separated(_NAMES, chain(rows, (_aborted_row(each, view, self._clock) for each in aborted)))
 
     def _last_aborted(self, view: LogView) -> list[AbortedTransaction]:
         """Return the last aborted transactions, from ever more of the segments with a transaction index."""

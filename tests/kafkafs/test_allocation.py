@@ -104,3 +104,34 @@ def test_a_process_begins_again_with_malloc_unless_it_is_told_otherwise(told: di
     command = [sys.executable, "-P", "-c", BEGUN_AGAIN, "an argument"]
     said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     assert said == f"{expected} an argument\n"
+
+
+CYCLES = """
+import gc
+from kafkafs.allocation import seldom_look_for_cycles, without_looks_for_cycles
+
+looks = []
+gc.callbacks.append(lambda phase, info: looks.append(info["generation"]))
+{beginning}
+before = gc.get_freeze_count()
+with without_looks_for_cycles():
+    looks.clear()
+    made = [[number] for number in range({objects})]
+    seen = bool(looks)
+print(seen, gc.isenabled(), gc.get_freeze_count() - before >= {objects})
+"""
+
+
+@pytest.mark.parametrize(
+    ("beginning", "objects", "said"),
+    [
+        ("seldom_look_for_cycles()", 200_000, "False True True"),
+        ("seldom_look_for_cycles()", 1_000, "False True False"),
+        ("pass", 200_000, "True True False"),
+    ],
+    ids=["many", "few", "another's process"],
+)
+def test_nothing_looks_for_cycles_among_very_many_objects(beginning: str, objects: int, said: str) -> None:
+    script = CYCLES.format(beginning=beginning, objects=objects)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{said}\n"
