@@ -40,6 +40,7 @@ def opened_store(paths: Sequence[Path], options: MountOptions, parting: Parting)
     """
     store = _made_or_opened(paths, options)
     _say_what_is_recovered(store, paths)
+    _read_checkpoints(store)
     logs: Mapping[Partition, PartitionLog] = {}
     try:
         yield store
@@ -123,6 +124,13 @@ def _held_elsewhere(paths: Sequence[Path]) -> MountError | None:
         f"{names_of(paths)} is open for writing in a mount that was detached and is still held by {text_of(found)}: "
         f"unmount it there, or end it with `kafkafs umount --force {found[0].mount.path}`"
     )
+
+
+def _read_checkpoints(store: Store) -> None:
+    """Read the checkpoints, so that no reader waits for one of a million lines."""
+    for log_dir in store.log_dirs:
+        with suppress(StorageError, OSError):  # the reader who needs it is told
+            log_dir.flaws()
 
 
 def _say_what_is_recovered(store: Store, paths: Sequence[Path]) -> None:
