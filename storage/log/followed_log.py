@@ -7,7 +7,6 @@ read before a caller asks. Only a writer recovers what a crash left.
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import contextmanager, suppress
 from errno import ENOENT
 from itertools import zip_longest
@@ -19,6 +18,7 @@ from storage.errors import CorruptMetadataError, UnknownPartitionError
 from storage.log.cuts import KnownEpochs, find_cut
 from storage.log.epochs import LeaderEpochs
 from storage.log.index_cache import IndexCache
+from storage.log.listed_names import ListedNames
 from storage.log.partition_metadata import read_topic_id
 from storage.log.producers.followed import AboutProducers, DecidedOnDemand, FollowedProducers
 from storage.log.readable_log import ReadableLog
@@ -35,10 +35,9 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Directory
+    from storage.log.listed_names import Listing
     from storage.log.producers.producers import ProducerStates
     from storage.segment.segment_files import SegmentFiles
-
-    Listing = tuple[int, list[str]]
 
 
 class UncommittedRange(NamedTuple):
@@ -103,6 +102,7 @@ class FollowedLog(ReadableLog):
         self._recent = IndexCache()
         self._looking = Lock()  # held while the directory is listed
         self._listing: Listing | None = None
+        self._names = ListedNames(clock)
         self._found: dict[Segment, _Found] = {}  # in the order of their offsets
         self._left: WeakSet[SegmentFiles] | None = None  # of earlier segments, if any, which views may still read
         self._view: LogView | None = None
@@ -244,14 +244,10 @@ class FollowedLog(ReadableLog):
                     raise  # a listed file cannot be opened
 
     def _list(self) -> Listing:
-        status = None if self.is_parted else self.directory.own_status()
-        try:
-            if status is not None:
-                # Most logs have the same names, and each keeps its own.
-                return status.modified_ms, list(map(sys.intern, self.directory.names()))
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        raise UnknownPartitionError("the directory of the partition is gone", path=self.directory)
+        listing = None if self.is_parted else self._names.listing(self.directory)
+        if listing is None:
+            raise UnknownPartitionError("the directory of the partition is gone", path=self.directory)
+        return listing
 
     def _take_in(self, names: Sequence[str]) -> None:
         """Make the segments of these names, and keep those that did not change."""

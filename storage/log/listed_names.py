@@ -1,0 +1,53 @@
+"""The names in the directory of a log that others change, listed at each look.
+
+A directory may have a million names. Those of one that large are listed again only if its time has changed since.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from storage.clock import Clock
+    from storage.files import Directory
+
+    Listing: TypeAlias = "tuple[int, list[str]]"
+    """When the directory was changed, and its names in no order."""
+
+FEW_NAMES: Final = 10_000
+"""So many names are listed at each look, whatever the directory's time."""
+SETTLED_MS: Final = 2000
+"""How old the last change is at least if the next one surely has another time, on any file system."""
+
+
+class ListedNames:
+    """The names of one directory. One thread at a time may use it."""
+
+    __slots__ = ("_clock", "_identity", "_listing")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._identity: tuple[int, int] | None = None  # of the directory that has the listing
+        self._listing: Listing | None = None  # if it need not be made again while the directory's time is the same
+
+    def listing(self, directory: Directory) -> Listing | None:
+        """Return the names that are there now; None if the directory is gone."""
+        now_ms = self._clock.now_ms()
+        status = directory.own_status()
+        if status is None:
+            return None
+        known = self._listing
+        if known is not None and (known[0], self._identity) == (status.modified_ms, status.identity):
+            return known
+        try:
+            # Most logs have the same names, and each keeps its own. Other threads go on meanwhile, unlike in a `map`.
+            names = [sys.intern(name) for name in directory.names()]
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        listing = status.modified_ms, names
+        is_settled = len(names) > FEW_NAMES and now_ms - status.modified_ms > SETTLED_MS
+        self._listing, self._identity = (listing, status.identity) if is_settled else (None, None)
+        return listing

@@ -1,0 +1,90 @@
+"""A large directory is listed again only when it has changed, a small one always."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from memory_logs import StandingClock
+
+from storage.files import Files
+from storage.log import listed_names
+from storage.log.listed_names import SETTLED_MS, ListedNames
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def lists(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Gather the directories whose names are read."""
+    monkeypatch.setattr(listed_names, "FEW_NAMES", 3)
+    made: list[str] = []
+    real = os.listdir
+
+    def listdir(place: int) -> list[str]:
+        made.append(os.readlink(f"/proc/self/fd/{place}"))  # noqa: PTH115
+        return real(place)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    return made
+
+
+def settled(directory: Path, clock: StandingClock) -> None:
+    clock.ms = int(directory.stat().st_mtime * 1000) + SETTLED_MS + 1000
+
+
+@pytest.mark.parametrize(("count", "lists_again"), [(3, True), (4, False)])
+def test_names_are_listed_again_unless_there_are_many(
+    tmp_path: Path, lists: list[str], count: int, *, lists_again: bool
+) -> None:
+    for number in range(count):
+        (tmp_path / f"{number}").touch()
+    clock = StandingClock()
+    settled(tmp_path, clock)
+    names, directory = ListedNames(clock), Files().directory(tmp_path)
+    first = names.listing(directory)
+    assert first is not None
+    assert sorted(first[1]) == [str(number) for number in range(count)]
+    assert names.listing(directory) == first
+    assert len(lists) == 1 + lists_again
+    (tmp_path / "more").touch()
+    changed = names.listing(directory)
+    assert changed is not None
+    assert "more" in changed[1]
+
+
+def test_a_change_of_a_moment_ago_does_not_vouch_for_the_names(tmp_path: Path, lists: list[str]) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}").touch()
+    clock = StandingClock()
+    clock.ms = int(tmp_path.stat().st_mtime * 1000) + SETTLED_MS - 1
+    names, directory = ListedNames(clock), Files().directory(tmp_path)
+    names.listing(directory)
+    names.listing(directory)
+    assert len(lists) == 2
+    settled(tmp_path, clock)
+    for _ in range(3):
+        names.listing(directory)
+    assert len(lists) == 3
+
+
+def test_another_directory_of_the_same_time_is_listed(tmp_path: Path, lists: list[str]) -> None:
+    clock = StandingClock()
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for number in range(4):
+            (tmp_path / name / f"{name}{number}").touch()
+        os.utime(tmp_path / name, (1000, 1000))
+    settled(tmp_path / "a", clock)
+    names, files = ListedNames(clock), Files()
+    names.listing(files.directory(tmp_path / "a"))
+    found = names.listing(files.directory(tmp_path / "b"))
+    assert found is not None
+    assert sorted(found[1]) == ["b0", "b1", "b2", "b3"]
+    assert len(lists) == 2
+
+
+def test_a_directory_that_is_gone_has_no_names(tmp_path: Path) -> None:
+    assert ListedNames(StandingClock()).listing(Files().directory(tmp_path / "gone")) is None
