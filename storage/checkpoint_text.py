@@ -7,7 +7,7 @@ its version has no entries; anything else that a broker would not read is a `Cor
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
 from storage.files import CHECKPOINT_BYTES_MAX
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from storage.files import Directory
 
 Entry = TypeVar("Entry")
+Table = TypeVar("Table", bound="ParsedLines")
 
 _VERSION: Final = 0
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
@@ -33,6 +34,18 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _SURE_DIGITS: Final = {32: 9, 64: 18}  # by bits: no number of so many digits is too large
 
 
+class ParsedLines(Protocol):
+    """The lines that the kernel read, up to the first malformed one, which begins at `wrong_at`; -1 without one."""
+
+    @property
+    def lines(self) -> int:
+        """Return how many were read."""
+
+    @property
+    def wrong_at(self) -> int:
+        """Return where the malformed one begins."""
+
+
 def read_checkpoint_data(directory: Directory, name: str) -> bytes:
     """Read the bytes of a checkpoint; none if there is no file."""
     try:
@@ -46,7 +59,7 @@ def parse_checkpoint(data: bytes, path: str, parse: Callable[[list[str]], Entry]
 
     `parse` raises `ValueError` if the columns are too many, too few, or not what they should be.
     """
-    declared, start = checkpoint_beginning(data, path)
+    declared, start = _beginning(data, path)
     count = 0
     for lines, is_plain in _blocks(data[start:].decode(), path):
         for line in lines:
@@ -56,10 +69,10 @@ def parse_checkpoint(data: bytes, path: str, parse: Callable[[list[str]], Entry]
                 raise _malformed(line, path) from None
             yield entry
         count += len(lines)
-    check_count(count, declared, path)
+    _check_count(count, declared, path)
 
 
-def checkpoint_beginning(data: bytes, path: str) -> tuple[int, int]:
+def _beginning(data: bytes, path: str) -> tuple[int, int]:
     """Return how many entries the bytes of a checkpoint declare, and where the first one begins.
 
     The lines after that are left to the caller, who parses them as `parse_checkpoint` does.
@@ -84,17 +97,22 @@ def checkpoint_beginning(data: bytes, path: str) -> tuple[int, int]:
     return numbers[1] if len(numbers) == _BEGINNING_LINES else 0, at
 
 
-def check_count(lines: int, declared: int, path: str) -> None:
+def read_table(make: Callable[[bytes, int], Table], data: bytes, path: str) -> Table:
+    """Return the kernel's table of the entries in the bytes of a checkpoint; raises what `parse_checkpoint` raises."""
+    declared, start = _beginning(data, path)
+    table = make(data, start)
+    if table.wrong_at >= 0:
+        line = _BEGINNING_LINE.match(data, table.wrong_at)
+        assert line is not None
+        raise _malformed(line[1].decode(), path)
+    _check_count(table.lines, declared, path)
+    return table
+
+
+def _check_count(lines: int, declared: int, path: str) -> None:
     """Raise an error unless a checkpoint has as many entries as it declares."""
     if lines != declared:
         raise CorruptCheckpointError(f"the checkpoint has {lines} entries and declares {declared}", path=path)
-
-
-def malformed_line(data: bytes, at: int, path: str) -> CorruptCheckpointError:
-    """Return the error for the line that begins at a position."""
-    line = _BEGINNING_LINE.match(data, at)
-    assert line is not None
-    return _malformed(line[1].decode(), path)
 
 
 def _blocks(text: str, path: str) -> Iterator[tuple[list[str], bool]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
 
-from storage.checkpoint_text import check_count, checkpoint_beginning, malformed_line
+from storage.checkpoint_text import read_table
 from storage.record.kernel.checkpoint_lines import EpochTable
 
 if TYPE_CHECKING:
@@ -29,13 +29,8 @@ class EpochEntries(Sequence[EpochStart]):
     __slots__ = ("_table", "contradicted")
 
     def __init__(self, data: bytes, path: str) -> None:
-        declared, start = checkpoint_beginning(data, path)
-        table = EpochTable(data, start)
-        if table.wrong_at >= 0:
-            raise malformed_line(data, table.wrong_at, path)
-        check_count(table.lines, declared, path)
-        self._table = table
-        self.contradicted = table.lines - len(table)
+        self._table = read_table(EpochTable, data, path)
+        self.contradicted = self._table.lines - len(self._table)
 
     @overload
     def __getitem__(self, index: int) -> EpochStart: ...

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     """When the directory was changed, and its names in no order."""
 
 FEW_NAMES: Final = 10_000
-"""So many names are listed at each look, whatever the directory's time."""
+"""A directory of at most this many names is listed at each look."""
 SETTLED_MS: Final = 2000
 """How old the last change is at least if the next one surely has another time, on any file system."""
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar, overload
 
-from storage.checkpoint_text import check_count, checkpoint_beginning, malformed_line
+from storage.checkpoint_text import read_table
 from storage.record.kernel.checkpoint_lines import OffsetTable
 
 if TYPE_CHECKING:
@@ -24,12 +24,7 @@ class OffsetEntries(Mapping[tuple[str, int], int]):
     __slots__ = ("_table",)
 
     def __init__(self, data: bytes, path: str) -> None:
-        declared, start = checkpoint_beginning(data, path)
-        table = OffsetTable(data, start)
-        if table.wrong_at >= 0:
-            raise malformed_line(data, table.wrong_at, path)
-        check_count(table.lines, declared, path)
-        self._table = table
+        self._table = read_table(OffsetTable, data, path)
 
     def __getitem__(self, partition: tuple[str, int]) -> int:
         offset = self._table.find(*partition)

@@ -138,7 +138,7 @@ def test_a_run_of_compressed_batches_ends_before_what_is_damaged(codec: Codec) -
 
 @pytest.mark.parametrize("only_size", [False, True])
 def test_a_run_ends_once_it_has_decompressed_much(*, only_size: bool) -> None:
-    """A batch of a few kilobytes may hold many bytes and few of its lines, and nobody can stop a run."""
+    """A run of small batches that hold many bytes and few lines would take long, and a caller cannot stop it."""
     record = OracleRecord(0, 5, bytes(12 * 2**20), b"v")
     data = encode_batch(batch_of([record], attributes=Codec.ZSTD))
     found = run_lines(read(5 * data), FAR, FAR, True, decompressors=DECOMPRESSORS, only_size=only_size)
