@@ -232,6 +232,10 @@ class PoisonedLogError(StorageError):
     """A write to the log failed, so its state on disk is unknown; it takes nothing more until it is recovered."""
 
 
+class TooManySegmentsError(StorageError):
+    """A partition has more segments than are taken in."""
+
+
 class LogChangedError(StorageError):
     """The log has changed since the decision about it was made; nothing was done."""
 

@@ -13,7 +13,7 @@ from kafkafs.backup.top_files import RunOffsets, read_ledger, top_files, write_t
 from storage.errors import UnknownPartitionError, in_words
 from storage.log_dir import BROKERS_OWN, CLUSTER_METADATA, Doomed, OffsetCheckpoint
 from storage.offset_text import offsets_text
-from storage.segment import Kind, parse_name
+from storage.segment import Kind, live_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -158,8 +158,7 @@ class RunMaking:
     def _keep(self, taken: RunPartition, copy: PartitionCopy, attempts: int, reason: str) -> TakenPartition:
         partition = (taken.topic, taken.partition)
         self._topic_ids[partition] = taken.topic_id
-        logs = [parse_name(file.name) for file in taken.files if file.name.endswith(Kind.LOG)]
-        self._offsets.add(taken, min((each.offset for each in logs if each is not None), default=None))
+        self._offsets.add(taken, min(live_offsets((file.name for file in taken.files), Kind.LOG), default=None))
         self._writer.add(taken)
         report = self._report
         report.partitions += 1

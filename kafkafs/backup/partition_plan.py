@@ -14,7 +14,7 @@ from kafkafs.backup.manifest import RunFile, SourceFile
 from storage.cluster import QUORUM_STATE_NAME, is_metadata_snapshot
 from storage.log import EPOCHS_NAME, PARTITION_METADATA_NAME, LogPrefix
 from storage.log_dir import CLUSTER_METADATA, OffsetCheckpoint
-from storage.segment import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
+from storage.segment import SEGMENT_KINDS, FileName, FileSuffix, Kind, live_offsets, parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -141,7 +141,7 @@ def plan_partition(
     manifest, known = _earlier(earlier, partition)
     files = {} if known is None else {file.name: file for file in known.files}
     planning = _Planning(statuses, files, now_ms * 1_000_000)
-    snapshots = sorted(_snapshots(statuses, prefix.end_offset))
+    snapshots = [offset for offset in live_offsets(statuses, Kind.SNAPSHOT) if offset <= prefix.end_offset]
     return PartitionPlan(
         topic=partition[0],
         partition=partition[1],
@@ -246,15 +246,6 @@ def _agree(prefix: LogPrefix, before: Mapping[str, FileStatus], after: Mapping[s
 
 def _identity(status: FileStatus | None) -> tuple[int, int] | None:
     return None if status is None else status.identity
-
-
-def _snapshots(statuses: Mapping[str, FileStatus], end_offset: int) -> Iterator[int]:
-    """Yield the offsets of the producer snapshots that hold for the prefix."""
-    for text in statuses:
-        name = parse_name(text)
-        is_live = name is not None and name.kind is Kind.SNAPSHOT and name.suffix is FileSuffix.LIVE
-        if name is not None and is_live and name.offset <= end_offset:
-            yield name.offset
 
 
 def _is_of_segment(text: str, part: PrefixSegment) -> bool:

@@ -11,7 +11,7 @@ from kafkafs.locator.paths import BY_TIME_NAME, CONTROL_NAME, PartitionPath, Top
 from kafkafs.plain_text import field
 from storage.errors import StorageError
 from storage.files import absolute_path
-from storage.segment import Kind, parse_name
+from storage.segment import FileName, Kind, live_offsets
 from storage.store import Mode
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 _PARTITIONS_LOOKED_AT_MAX: Final = 100
+_SEGMENTS_LOOKED_AT_MAX: Final = 100
 _INTERNAL_PREFIX: Final = "__"
 _HERE: Final = f"""\
 Names are listed sparingly and found generously: any offset, range, time and
@@ -144,8 +145,9 @@ def _example_partition(store: Store) -> PartitionPath | None:
 def _has_batches(store: Store, path: PartitionPath) -> bool:
     try:
         directory = store.topics.directory(path.topic.topic, path.partition)
-        logs = [text for text in directory.names() if (name := parse_name(text)) and name.kind is Kind.LOG]
-        return any((status := directory.status(text)) and status.size_bytes for text in logs)
+        bases = live_offsets(directory.names(), Kind.LOG)[-_SEGMENTS_LOOKED_AT_MAX:]
+        logs = (directory.status(str(FileName(base_offset, Kind.LOG))) for base_offset in bases)
+        return any(status is not None and status.size_bytes for status in logs)
     except (OSError, StorageError):  # removed or unreadable: no example
         return False
 

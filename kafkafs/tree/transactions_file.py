@@ -14,7 +14,7 @@ from kafkafs.tree.log_fact import ProducerFact, age_s
 from kafkafs.tree.tab_separated import tab_separated
 from storage.errors import StorageError
 from storage.log import marker_of
-from storage.segment import FileSuffix, Kind, parse_name
+from storage.segment import FileSuffix, Kind, parsed
 
 if TYPE_CHECKING:
     from storage.clock import Clock
@@ -71,12 +71,10 @@ class TransactionsFile(ProducerFact):
 
     def _index_bases(self) -> list[int]:
         """The segments that have a transaction index, the last one first."""
-        texts = self._source.log.directory.names()
-        names = [name for text in texts if (name := parse_name(text)) is not None]
         return sorted(
             {
                 name.offset
-                for name in names
+                for name in parsed(self._source.log.directory.names())
                 if name.kind is Kind.TRANSACTION_INDEX and name.suffix is not FileSuffix.DELETED
             },
             reverse=True,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.record.reading import read_batches
 from storage.segment.index.builder import IndexBuilder
-from storage.segment.names import FileName, FileSuffix, Kind, parse_name
+from storage.segment.names import FileName, FileSuffix, Kind, parsed
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def remove_cleaned(directory: Directory) -> None:
 
     While any of them exists, recovery takes an interrupted replacement for an incomplete one.
     """
-    names = [name for text in directory.names() if (name := parse_name(text)) and name.suffix is FileSuffix.CLEANED]
+    names = [name for name in parsed(directory.names()) if name.suffix is FileSuffix.CLEANED]
     for name in names:
         directory.remove(str(name))
     if names:

@@ -8,7 +8,7 @@ from storage.files import TEMPORARY_SUFFIX
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.partition_metadata import PARTITION_METADATA_NAME
 from storage.log.recover.report import Repair, Step
-from storage.segment.names import SEGMENT_KINDS, FileSuffix, Kind, parse_name
+from storage.segment.names import SEGMENT_KINDS, FileSuffix, Kind, parse_name, parsed
 from storage.segment.replacement import finish_replacements
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def remove_leftovers(directory: Directory, names: list[str]) -> list[Step]:
         for tidied in finish_replacements(directory, names)
     ]
     texts = sorted(directory.names() if steps else names)
-    live = [name for text in texts if (name := parse_name(text)) is not None and name.suffix is FileSuffix.LIVE]
+    live = [name for name in parsed(texts) if name.suffix is FileSuffix.LIVE]
     bases = {name.offset for name in live if name.kind is Kind.LOG}
     orphans = [str(name) for name in live if name.kind in SEGMENT_KINDS and name.offset not in bases]
     doomed = dict.fromkeys(orphans, "there is no log to it")

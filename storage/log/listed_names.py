@@ -1,12 +1,16 @@
 """The names in the directory of a log that others change, listed at each look.
 
-A directory may have a million names. Those of one that large are listed again only if its time has changed since.
+A directory may have a million names. Those of one that large are listed again only if its time has changed since. A
+partition of too many segments is refused as long.
 """
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Final
+
+from storage.errors import TooManySegmentsError
+from storage.segment.names import check_few_segments
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -26,28 +30,49 @@ SETTLED_MS: Final = 2000
 class ListedNames:
     """The names of one directory. One thread at a time may use it."""
 
-    __slots__ = ("_clock", "_identity", "_listing")
+    __slots__ = ("_clock", "_identity", "_listing", "_refusal")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._identity: tuple[int, int] | None = None  # of the directory that has the listing
         self._listing: Listing | None = None  # if it need not be made again while the directory's time is the same
+        self._refusal: TooManySegmentsError | None = None  # in place of the listing's names
 
     def listing(self, directory: Directory) -> Listing | None:
-        """Return the names that are there now; None if the directory is gone."""
+        """Return the names that are there now; None if the directory is gone.
+
+        Raises `TooManySegmentsError`.
+        """
         now_ms = self._clock.now_ms()
         status = directory.own_status()
         if status is None:
             return None
         known = self._listing
         if known is not None and (known[0], self._identity) == (status.modified_ms, status.identity):
+            if self._refusal is not None:
+                raise self._refusal
             return known
         try:
-            # Most logs have the same names, and each keeps its own. Other threads go on meanwhile, unlike in a `map`.
-            names = [sys.intern(name) for name in directory.names()]
+            names = _names_in(directory)
+            refusal = None
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except TooManySegmentsError as error:
+            names, refusal = [], error
         listing = status.modified_ms, names
-        is_settled = len(names) > FEW_NAMES and now_ms - status.modified_ms > SETTLED_MS
-        self._listing, self._identity = (listing, status.identity) if is_settled else (None, None)
+        is_settled = now_ms - status.modified_ms > SETTLED_MS and (refusal is not None or len(names) > FEW_NAMES)
+        self._listing, self._identity, self._refusal = (
+            (listing, status.identity, refusal) if is_settled else (None, None, None)
+        )
+        if refusal is not None:
+            raise refusal
         return listing
+
+
+def _names_in(directory: Directory) -> list[str]:
+    names = directory.names()
+    if len(names) <= FEW_NAMES:
+        # Most logs have the same names, and each keeps its own. Other threads go on meanwhile, unlike in a `map`.
+        return [sys.intern(name) for name in names]
+    check_few_segments(names, directory)
+    return names

@@ -9,7 +9,7 @@ from storage.log.producers.producers import ProducerStates
 from storage.log.producers.replay import replay
 from storage.log.producers.snapshot import SnapshotFiles
 from storage.log.recover.report import FoundLog
-from storage.segment.names import Kind, live_offsets
+from storage.segment.names import Kind, check_few_segments, live_offsets
 from storage.segment.rolling import draw_jitter_ms
 from storage.segment.segment import Segment
 from storage.segment.writable_segment import WritableSegment
@@ -86,6 +86,7 @@ def open_sound_log(
 def _look(directory: Directory) -> FoundLog:
     """Read the contents of a closed log's directory."""
     texts = directory.names()
+    check_few_segments(texts, directory)
     bases = live_offsets(texts, Kind.LOG)
     end_offset = Segment(directory, bases[-1]).read_next_offset() if bases else 0
     epochs = LeaderEpochs.load(directory).entries

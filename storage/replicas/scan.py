@@ -18,7 +18,7 @@ from storage.record.layout import LARGEST_OFFSET_DELTA, NO_PRODUCER_ID, NO_TIMES
 from storage.replicas.digests import DigestMaker
 from storage.replicas.epoch_order import EpochOrder
 from storage.replicas.order import Damage, RunOrder
-from storage.segment.names import FileName, FileSuffix, Kind, parse_name, segments_named
+from storage.segment.names import FileName, FileSuffix, Kind, parsed, segments_named
 from storage.segment.scan import GappedScan, LogScan, check_place
 from storage.verify.batch_check import check_batch
 from storage.verify.finding import FindingKind
@@ -107,8 +107,7 @@ def _segments(directory: Directory, *, undeletes: bool) -> Iterator[tuple[int, s
     found = [(each.base_offset, each.name(Kind.LOG), each.is_swap) for each in segments_named(names)]
     if undeletes:
         first = found[0][0] if found else _OFFSET_END
-        parsed = (name for text in names if (name := parse_name(text)) is not None)
-        deleted = (name for name in parsed if (name.kind, name.suffix) == (Kind.LOG, FileSuffix.DELETED))
+        deleted = (name for name in parsed(names) if (name.kind, name.suffix) == (Kind.LOG, FileSuffix.DELETED))
         found = sorted((each.offset, str(each), False) for each in deleted if each.offset < first) + found
     for index, (base_offset, file, is_swap) in enumerate(found):
         next_base = found[index + 1][0] if index + 1 < len(found) else _OFFSET_END

@@ -9,7 +9,16 @@ from __future__ import annotations
 from storage.segment.batch_counts import BatchCounts, CountedRange, count_batches
 from storage.segment.checked_scan import CheckedScan
 from storage.segment.followed_segment import FollowedSegment
-from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name, segments_named
+from storage.segment.names import (
+    SEGMENT_KINDS,
+    FileName,
+    FileSuffix,
+    Kind,
+    live_offsets,
+    parse_name,
+    parsed,
+    segments_named,
+)
 from storage.segment.scan import WINDOW_BYTES, Gap, GappedScan, LogScan, Stretch
 from storage.segment.segment import LOOKUP_WINDOW_BYTES, Segment
 from storage.segment.truncation import EarliestTruncation
@@ -32,6 +41,8 @@ __all__ = [
     "Segment",
     "Stretch",
     "count_batches",
+    "live_offsets",
     "parse_name",
+    "parsed",
     "segments_named",
 ]

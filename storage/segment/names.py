@@ -15,8 +15,11 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.errors import TooManySegmentsError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import os
+    from collections.abc import Collection, Iterable, Iterator
 
 
 class Kind(StrEnum):
@@ -41,11 +44,20 @@ class FileSuffix(StrEnum):
 SEGMENT_KINDS: Final = (Kind.LOG, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
 """The files that make up a segment, in the order in which they are renamed."""
 
+SEGMENTS_MAX: Final = 100_000
+"""The most segments of a partition that are taken in: each takes about a kilobyte, and a look at all of them seconds.
+
+A broker maps two indexes of a segment and holds its log open. Under Linux's usual limit of 65,530 maps it can have less
+than a third of this in all of its partitions.
+"""
+
 _KNOWN_MAX: Final = 1024
 """How many names are known: thousands of logs have the same ones."""
 
+_DIGITS: Final = 20
 _NAME: Final = re.compile(
-    rf"(\d{{20}})({'|'.join(re.escape(kind) for kind in Kind)})({'|'.join(re.escape(suffix) for suffix in FileSuffix)})"
+    rf"(\d{{{_DIGITS}}})"
+    rf"({'|'.join(re.escape(kind) for kind in Kind)})({'|'.join(re.escape(suffix) for suffix in FileSuffix)})"
 )
 
 
@@ -74,10 +86,27 @@ def parse_name(name: str) -> FileName | None:
     return FileName(int(match[1]), Kind(match[2]), FileSuffix(match[3]))
 
 
-def live_offsets(names: Iterable[str], kind: Kind) -> list[int]:
+def parsed(texts: Iterable[str]) -> Iterator[FileName]:
+    """Yield those of the names in a partition's directory that are segments', parsed."""
+    for text in texts:
+        if text[_DIGITS : _DIGITS + 1] == "." and (name := parse_name(text)) is not None:
+            yield name
+
+
+def live_offsets(texts: Iterable[str], kind: Kind) -> list[int]:
     """Return the offsets in the names of a kind's files that are in place, ascending; for logs the segments' bases."""
-    found = map(parse_name, names)
-    return sorted(name.offset for name in found if name and name.kind is kind and name.suffix is FileSuffix.LIVE)
+    return sorted(name.offset for name in parsed(texts) if name.kind is kind and name.suffix is FileSuffix.LIVE)
+
+
+def check_few_segments(texts: Collection[str], directory: str | os.PathLike[str]) -> None:
+    """Raise `TooManySegmentsError` if the names in a partition's directory are those of too many segments."""
+    if len(texts) <= SEGMENTS_MAX:
+        return
+    count = sum(text.endswith(Kind.LOG) for text in texts)  # without parsing, which takes a second for a million
+    if count > SEGMENTS_MAX:
+        raise TooManySegmentsError(
+            f"the partition has {count:,} segments, and no more than {SEGMENTS_MAX:,} are taken in", path=directory
+        )
 
 
 class SegmentNames(NamedTuple):
@@ -106,7 +135,7 @@ _NONE: Final[frozenset[Kind]] = frozenset()  # one for all segments: an empty se
 
 def segments_named(texts: Iterable[str]) -> list[SegmentNames]:
     """Return the segments that these names make up, ascending. Those that a swap segment hides are among them."""
-    names = {name for text in texts if (name := parse_name(text)) is not None and name.kind in SEGMENT_KINDS}
+    names = {name for name in parsed(texts) if name.kind in SEGMENT_KINDS}
     incomplete_from = min((name.offset for name in names if name.suffix is FileSuffix.CLEANED), default=None)
     swapped: dict[int, set[Kind]] = {}
     for name in names:

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import CorruptBatchError
-from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parse_name
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, parsed
 from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class _Finishing:
     def __init__(self, directory: Directory, names: Iterable[str]) -> None:
         self.leftovers: list[Leftover] = []
         self._directory = directory
-        self._names = [name for text in sorted(names) if (name := parse_name(text)) is not None]
+        self._names = list(parsed(sorted(names)))
 
     def having(self, suffix: FileSuffix) -> list[FileName]:
         return [name for name in self._names if name.suffix is suffix]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from storage.cluster.metadata_log import is_left_of_metadata_snapshot
 from storage.files import TEMPORARY_SUFFIX
-from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, live_offsets, parse_name
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, live_offsets, parsed
 from storage.verify.finding import FindingKind, damage, notice, stranger
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ class DirectoryCheck:
         self._listing = listing
         self._findings = context.findings
         self._is_cluster_metadata = context.expected.is_cluster_metadata
-        self._names = sorted(
-            (name for text in listing if (name := parse_name(text)) is not None),
-            key=lambda name: (name.offset, str(name)),
-        )
+        self._names = sorted(parsed(listing), key=lambda name: (name.offset, str(name)))
         self.bases = live_offsets(listing, Kind.LOG)
         self.snapshots = live_offsets(listing, Kind.SNAPSHOT)
 

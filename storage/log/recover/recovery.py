@@ -22,7 +22,7 @@ from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment.checked_scan import CheckedScan, lacks_offsets
 from storage.segment.finishing_check import is_finished, whole_end
 from storage.segment.index.builder import IndexBuilder, IndexChange
-from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, live_offsets, parse_name
+from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind, check_few_segments, live_offsets, parsed
 from storage.segment.scan import LogScan
 from storage.segment.segment import Segment
 from storage.segment.sound_batch_search import find_sound_batch
@@ -155,8 +155,8 @@ class _Recovery:
     def look(self, listed: Sequence[str] = ()) -> None:
         """Note the files of the directory. `listed` serves if no file was changed since."""
         texts = self._directory.names() if self.report.steps else listed
-        names = map(parse_name, texts)
-        self._names = {name for name in names if name is not None and name.suffix is FileSuffix.LIVE}
+        check_few_segments(texts, self._directory)
+        self._names = {name for name in parsed(texts) if name.suffix is FileSuffix.LIVE}
         bases = sorted(name.offset for name in self._names if name.kind is Kind.LOG)
         self._segments = [Segment(self._directory, base_offset) for base_offset in bases]
         if self._snapshots is None:

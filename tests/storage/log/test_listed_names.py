@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import StandingClock
 
+from storage.errors import TooManySegmentsError
 from storage.files import Files
 from storage.log import listed_names
 from storage.log.listed_names import SETTLED_MS, ListedNames
+from storage.segment import names as segment_names
+from storage.segment.names import Kind, check_few_segments
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,6 +87,34 @@ def test_another_directory_of_the_same_time_is_listed(tmp_path: Path, lists: lis
     assert found is not None
     assert sorted(found[1]) == ["b0", "b1", "b2", "b3"]
     assert len(lists) == 2
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_too_many_segments_are_refused_until_there_are_fewer(
+    tmp_path: Path, lists: list[str], monkeypatch: pytest.MonkeyPatch, *, is_settled: bool
+) -> None:
+    monkeypatch.setattr(segment_names, "SEGMENTS_MAX", 5)
+    for number in range(6):
+        (tmp_path / f"{number:020}.log").touch()
+    clock = StandingClock()
+    settled(tmp_path, clock)
+    clock.ms -= 0 if is_settled else SETTLED_MS + 1000
+    names, directory = ListedNames(clock), Files().directory(tmp_path)
+    for _ in range(3):
+        with pytest.raises(TooManySegmentsError, match="the partition has 6 segments, and no more than 5 are"):
+            names.listing(directory)
+    assert len(lists) == (1 if is_settled else 3)
+    (tmp_path / f"{0:020}.log").unlink()
+    os.utime(tmp_path, (1000, 1000))
+    fewer = names.listing(directory)
+    assert fewer is not None
+    assert len(fewer[1]) == 5
+
+
+def test_files_of_other_names_are_no_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_names, "SEGMENTS_MAX", 2)
+    names = [f"{number:020}{kind}" for kind in Kind for number in range(2)]
+    check_few_segments([*names, "leader-epoch-checkpoint"], tmp_path)
 
 
 def test_a_directory_that_is_gone_has_no_names(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ import pytest
 from damaged_logs import RECORDS, DamagedLog, value_at
 from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
+from storage.errors import TooManySegmentsError
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.recover.report import Repair
 from storage.record.encoding import BatchForm, batches_of_rows
+from storage.segment import names
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.testing.faults import Cut, Effect
 
@@ -68,6 +70,16 @@ def test_a_log_of_no_segments_stays_empty() -> None:
     assert (report.steps, report.start_offset, report.end_offset) == ([], 40, 40)
     assert bench.files.names(DIRECTORY) == []
     assert bench.open(40).append_as_leader(sent(b"x")).first_offset == 40
+
+
+def test_a_log_of_too_many_segments_is_neither_recovered_nor_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = DamagedLog()
+    before = bench.state()
+    monkeypatch.setattr(names, "SEGMENTS_MAX", len(bench.bases) - 1)
+    for do in (bench.recover, bench.open):
+        with pytest.raises(TooManySegmentsError, match=f"the partition has {len(bench.bases)} segments"):
+            do()
+    assert bench.state() == before
 
 
 def test_a_log_whose_process_died_is_closed_without_loss() -> None:
