@@ -15,6 +15,7 @@ from kafkafs.tree.segment_text import EntryText, LogText, log_text_bytes
 from kafkafs.tree.stream_file import unknown_xattr
 from kafkafs.tree.walking import SHORT_BYTES, is_written_elsewhere
 from storage.errors import StorageError
+from storage.files import LARGE_DIRECTORY_BYTES, check_may_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionDirectoryPath
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Node, Reading
+    from storage.files import Directory as RealFiles
     from storage.files import FileStatus, ReadableFile
 
+_LOOKS: Final = 1000
+"""At how many files of a large directory is looked at a time: the first of a million names are listed soon."""
 _KNOWN_MAX: Final = 1024
 """How many names' kinds are known: thousands of logs have the same names."""
 _INDEXES: Final = frozenset({FileKind.OFFSET_INDEX, FileKind.TIME_INDEX})
@@ -65,11 +69,14 @@ class SegmentDirectory(Directory):
         source.find_directory()
         directory = source.log.directory
         with directory.held():
-            looks = sorted(directory.statuses().items())
-            found = [(name, status) for name, status in looks if not status.is_directory]
-        logs_bytes = sum(status.size_bytes for name, status in found if dumped_kind(name) is FileKind.LOG)
-        is_sized = is_sized and is_written_elsewhere(source) and logs_bytes <= SHORT_BYTES
-        for name, status in found:
+            own = directory.own_status()
+            is_large = own is not None and own.size_bytes >= LARGE_DIRECTORY_BYTES
+            few = [] if is_large else sorted(directory.statuses().items())
+        logs_bytes = sum(status.size_bytes for name, status in few if dumped_kind(name) is FileKind.LOG)
+        is_sized = is_sized and not is_large and is_written_elsewhere(source) and logs_bytes <= SHORT_BYTES
+        for name, status in _looks_at(directory) if is_large else few:
+            if status.is_directory:
+                continue
             if not status.is_file:
                 yield Entry(name, type=status.type)
                 continue
@@ -90,6 +97,16 @@ class SegmentDirectory(Directory):
             return text._replace(size_bytes=EntryText(source, name, kind).size_bytes(status))
         except (StorageError, TreeError, OSError):
             return None
+
+
+def _looks_at(directory: RealFiles) -> Iterator[tuple[str, FileStatus]]:
+    """Yield the names in a large directory with what the file system says of them, after some looks each."""
+    check_may_list(LARGE_DIRECTORY_BYTES)
+    names = sorted(directory.names())
+    for start in range(0, len(names), _LOOKS):
+        with directory.held():
+            looks = [(name, directory.status(name)) for name in names[start : start + _LOOKS]]
+        yield from ((name, status) for name, status in looks if status is not None)
 
 
 def segments_attributes(source: LogSource) -> Attributes:

@@ -3,6 +3,7 @@
 from storage.files.copying import FileRange, copy_ranges
 from storage.files.directory import TEMPORARY_SUFFIX, Directory
 from storage.files.limits import CHECKPOINT_BYTES_MAX, PROPERTIES_BYTES_MAX, SNAPSHOT_BYTES_MAX
+from storage.files.listed import LARGE_DIRECTORY_BYTES, check_may_list
 from storage.files.opened import Access, FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile, access_of
 from storage.files.overlay import OverlayDirectory
 from storage.files.system import Files, NamedFiles, PrivateFiles, read_small_file, replace_file
@@ -10,6 +11,7 @@ from storage.files.uris import absolute_path, as_uri, is_in_object_store, plain_
 
 __all__ = [
     "CHECKPOINT_BYTES_MAX",
+    "LARGE_DIRECTORY_BYTES",
     "PROPERTIES_BYTES_MAX",
     "SNAPSHOT_BYTES_MAX",
     "TEMPORARY_SUFFIX",
@@ -28,6 +30,7 @@ __all__ = [
     "absolute_path",
     "access_of",
     "as_uri",
+    "check_may_list",
     "copy_ranges",
     "is_in_object_store",
     "plain_path",

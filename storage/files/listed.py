@@ -7,6 +7,7 @@ import stat
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final
 
+from storage.budget import MEMORY
 from storage.files.directory import Directory
 from storage.files.opened import Access, FileStatus
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from storage.errors import SpecialFileError
 
 ACCESS_LIST: Final = "system.posix_acl_access"
+LARGE_DIRECTORY_BYTES: Final = 256 * 1024
+"""From which size on a directory has thousands of names, too many to be listed between two requests.
+
+A name takes some 20 bytes of it in a file system in memory, and more on disks.
+"""
+ACCESSES_MAX: Final = 200_000
+"""How many files are looked at for their rights: what 50,000 segments have."""
 
 
 class ListedDirectory(Directory):
@@ -39,11 +47,16 @@ class ListedDirectory(Directory):
     def accesses(self, is_meant: Callable[[str], bool], *, with_access_lists: bool) -> set[Access]:
         """Return the different owners and modes of its own files that have such names.
 
-        With access lists, a file that has one grants nothing but to its owner.
+        With access lists, a file that has one grants nothing but to its owner. Of more files than `ACCESSES_MAX` those
+        that were not looked at are taken to grant nothing but to theirs, which has that of the last one looked at.
         """
         accesses = set()
         with self.listed() as descriptor:
-            for name, found in _found_in(descriptor, is_meant):
+            check_may_list(os.fstat(descriptor).st_size)
+            for number, (name, found) in enumerate(_found_in(descriptor, is_meant)):
+                if number == ACCESSES_MAX:
+                    accesses.add(Access(found.st_uid, found.st_gid, found.st_mode & 0o700))
+                    break
                 mode = found.st_mode
                 if not stat.S_ISREG(mode) or (found.st_nlink > 1 and self.refusal(name, FileStatus.of(found))):
                     continue
@@ -65,6 +78,15 @@ class ListedDirectory(Directory):
                 if error is not None:
                     strangers[name] = error
         return strangers
+
+
+def check_may_list(directory_bytes: int) -> None:
+    """Raise `MustWaitError` if a directory of this size is large, and this thread may do nothing that takes long.
+
+    A caller that is about to write does not ask: it must not be interrupted.
+    """
+    if directory_bytes >= LARGE_DIRECTORY_BYTES:
+        MEMORY.check_lease()
 
 
 def has_access_list(place: int, name: str) -> bool:

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import TooManySegmentsError
+from storage.files import check_may_list
 from storage.segment.names import check_few_segments
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class ListedNames:
     def listing(self, directory: Directory) -> Listing | None:
         """Return the names that are there now; None if the directory is gone.
 
-        Raises `TooManySegmentsError`.
+        Raises `TooManySegmentsError`, and `MustWaitError` in a thread that may not list a large directory.
         """
         now_ms = self._clock.now_ms()
         status = directory.own_status()
@@ -52,6 +53,7 @@ class ListedNames:
             if self._refusal is not None:
                 raise self._refusal
             return known
+        check_may_list(status.size_bytes)
         try:
             names = _names_in(directory)
             refusal = None

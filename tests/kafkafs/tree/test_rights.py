@@ -9,7 +9,7 @@ import pytest
 
 from kafkafs.tree.rights import Rights
 from storage.clock import Clock
-from storage.files import Access, Files
+from storage.files import Access, Files, listed
 from storage.log_dir import LogDir
 from storage.store import Store
 
@@ -111,6 +111,14 @@ def test_what_is_not_opened_closes_nothing(partition: Path) -> None:
     (partition.parent / "secret").chmod(0o600)
     (partition / f"{3:020}.log").hardlink_to(partition.parent / "secret")
     assert access(partition).mode == 0o755
+
+
+@pytest.mark.parametrize(("most", "mode"), [(5, 0o755), (1, 0o700)])
+def test_of_too_many_files_only_their_owner_may_read(
+    partition: Path, monkeypatch: pytest.MonkeyPatch, most: int, mode: int
+) -> None:
+    monkeypatch.setattr(listed, "ACCESSES_MAX", most)
+    assert access(partition) == Access(OWNER, GROUP, mode)
 
 
 def test_what_is_gone_has_the_access_that_was_known(partition: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -14,6 +15,7 @@ from memory_logs import DIRECTORY, LogOnMemory, sent
 from kafkafs.content import SizeCache
 from kafkafs.locator.paths import PartitionDirectoryPath, SegmentPath
 from kafkafs.locator.views import View
+from kafkafs.tree import segment_files
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile, segment_node
@@ -65,6 +67,19 @@ def dumped(root: Path) -> Iterator[tuple[Path, bytes, bool]]:
         log = root.joinpath(*parts).with_suffix("")
         if not log.parent.name.startswith(INTERNAL_TOPICS):
             yield log, printed.read_bytes(), Path(f"{printed}.CRASH").exists()
+
+
+@pytest.mark.golden
+def test_a_large_directory_is_listed_in_parts(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = views.follow(max(views.partitions("kafka-3.9"), key=lambda each: len(os.listdir(each))))  # noqa: PTH208
+    directory = segments(source)
+    entries, told = list(directory.entries()), list(directory.walked(is_sized=False))
+    monkeypatch.setattr(segment_files, "LARGE_DIRECTORY_BYTES", 0)
+    for looks in (1, 2, 1000):
+        monkeypatch.setattr(segment_files, "_LOOKS", looks)
+        assert list(directory.entries()) == entries
+        assert list(directory.walked(is_sized=True)) == told
+        assert list(directory.names()) == [entry.name for entry in entries]
 
 
 @pytest.mark.golden

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
 from memory_logs import StandingClock
 
+from storage.budget import MEMORY, MustWaitError
 from storage.errors import TooManySegmentsError
-from storage.files import Files
+from storage.files import Files, listed
 from storage.log import listed_names
 from storage.log.listed_names import SETTLED_MS, ListedNames
 from storage.segment import names as segment_names
@@ -109,6 +111,35 @@ def test_too_many_segments_are_refused_until_there_are_fewer(
     fewer = names.listing(directory)
     assert fewer is not None
     assert len(fewer[1]) == 5
+
+
+@pytest.mark.parametrize("is_large", [True, False])
+def test_a_thread_that_others_need_lists_no_large_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_large: bool
+) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}").touch()
+    directory = Files().directory(tmp_path)
+    status = directory.own_status()
+    assert status is not None
+    monkeypatch.setattr(listed, "LARGE_DIRECTORY_BYTES", status.size_bytes + (not is_large))
+    names = ListedNames(StandingClock())
+    outcomes: list[object] = []
+
+    def ask() -> None:
+        MEMORY.never_lease_here()
+        try:
+            outcomes.append(names.listing(directory))
+        except MustWaitError as error:
+            outcomes.append(error)
+
+    thread = Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert isinstance(outcomes[0], MustWaitError) == is_large
+    found = names.listing(directory)
+    assert found is not None
+    assert len(found[1]) == 4
 
 
 def test_files_of_other_names_are_no_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

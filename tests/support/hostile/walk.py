@@ -63,10 +63,18 @@ class Walk:
         elif stat.S_ISREG(found.st_mode):
             self.timed(path, self._read, path)
         elif stat.S_ISDIR(found.st_mode):
-            names = self.timed(path, os.listdir, path) or []
+            names = self._names(path)
             is_partition = "values" in names
             for name in [*names[: self._entries_max], *(UNLISTED if is_partition else ())]:
                 self.look(f"{path}/{name}")
+
+    def _names(self, path: str) -> list[str]:
+        """Return the names in a directory, each of which is waited for by itself: most come with others."""
+        names = []
+        listed = self.timed(path, os.scandir, path)
+        while listed is not None and (entry := self.timed(path, next, listed, None)) is not None:
+            names.append(entry.name)
+        return names
 
     def _read(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
