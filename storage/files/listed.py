@@ -48,14 +48,14 @@ class ListedDirectory(Directory):
         """Return the different owners and modes of its own files that have such names.
 
         With access lists, a file that has one grants nothing but to its owner. Of more files than `ACCESSES_MAX` those
-        that were not looked at are taken to grant nothing but to theirs, which has that of the last one looked at.
+        that were not looked at may be any user's, so they are taken to grant nothing.
         """
         accesses = set()
         with self.listed() as descriptor:
             check_may_list(os.fstat(descriptor).st_size)
             for number, (name, found) in enumerate(_found_in(descriptor, is_meant)):
                 if number == ACCESSES_MAX:
-                    accesses.add(Access(found.st_uid, found.st_gid, found.st_mode & 0o700))
+                    accesses.add(Access(found.st_uid, found.st_gid, 0))
                     break
                 mode = found.st_mode
                 if not stat.S_ISREG(mode) or (found.st_nlink > 1 and self.refusal(name, FileStatus.of(found))):
