@@ -63,6 +63,8 @@ cdef extern from *:
     int32_t sequence_after "kfs_sequence_after"(int32_t sequence, int32_t steps) noexcept nogil
     Bytes short_varint "kfs_short_varint"(Bytes at, int32_t* value) noexcept nogil
     int varint_size "kfs_varint_size"(int64_t value) noexcept nogil
+    # Cython defines this macro. The compiler keeps the code of such a branch away from the usual way.
+    bint unlikely(bint condition) noexcept nogil
 
 # Where the fields of a v2 batch header lie; `storage.record.layout` says what each means.
 cdef enum:
@@ -258,11 +260,11 @@ cdef inline int read_record(Bytes* cursor, Bytes end, Span* span) noexcept nogil
     cdef Bytes at = cursor[0]
     cdef Bytes record_end
     cdef int32_t size = 0, timestamp_delta = 0
-    if end - at < USUAL_SIZE:
+    if unlikely(end - at < USUAL_SIZE):
         return read_any_record(cursor, end, span)
     at = short_varint(at, &size)
     # Two bytes after the record may be read, so that its varints need no bounds of their own.
-    if at == NULL or size < 1 or size > end - at - 2:
+    if unlikely(at == NULL or size < 1 or size > end - at - 2):
         return read_any_record(cursor, end, span)
     record_end = at + size
     at = short_varint(at + 1, &timestamp_delta)
@@ -270,12 +272,12 @@ cdef inline int read_record(Bytes* cursor, Bytes end, Span* span) noexcept nogil
         at = short_varint(at, &span.offset_delta)
     if at != NULL:
         at = short_varint(at, &span.key_size)
-    if at == NULL or span.key_size > record_end - at:
+    if unlikely(at == NULL or span.key_size > record_end - at):
         return read_any_record(cursor, end, span)
     span.key = at
     at = short_varint(at + max(span.key_size, 0), &span.value_size)
     # The value must end right before the last byte, and that be a count of no headers.
-    if at == NULL or max(span.value_size, 0) != record_end - 1 - at or record_end[-1] != 0:
+    if unlikely(at == NULL or max(span.value_size, 0) != record_end - 1 - at or record_end[-1] != 0):
         return read_any_record(cursor, end, span)
     span.timestamp_delta = timestamp_delta
     span.value = at
