@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kafkafs.content.piece import Piece
     from kafkafs.content.pieces import Pieces
     from kafkafs.render.batch_lines import BatchLines
-    from storage.files import ReadableFile
+    from storage.files import FileStatus, ReadableFile
     from storage.log import LogView, ReadableLog
     from storage.segment import Segment
 
@@ -97,7 +97,8 @@ class CountedLog:
                 if seen is not None and positions is not None and seen.view is view:
                     return seen, positions
                 try:
-                    seen, positions = self._look(view)
+                    with self.log.held():
+                        seen, positions = self._look(view)
                 except FileNotFoundError:
                     newer = self.log.view
                     if newer is view:
@@ -136,9 +137,12 @@ class CountedLog:
             if before is not None and before.segment is segment and not is_last and not before.was_last:
                 known[segment.base_offset] = before
                 continue
-            counted = self._found(segment, None if before is None else before.counted, is_moved=is_moved)
+            status = segment.log_status()
+            if status is None:
+                raise FileNotFoundError(segment.path(Kind.LOG))
+            counted = self._found(segment, status, None if before is None else before.counted, is_moved=is_moved)
             is_replaced |= before is not None and before.counted is not counted
-            end = view.end_position if is_last else end_of(segment)
+            end = view.end_position if is_last else end_of(segment, status)
             known[segment.base_offset] = _Known(segment, counted, end, is_last)
         for base_offset, each in self._known.items():
             if base_offset not in known:
@@ -157,14 +161,11 @@ class CountedLog:
             positions = self._positions = Positions(number, lineage, seen, self._places)
         return seen, positions
 
-    def _found(self, segment: Segment, known: CountedFile | None, *, is_moved: bool) -> CountedFile:
+    def _found(self, segment: Segment, status: FileStatus, known: CountedFile | None, *, is_moved: bool) -> CountedFile:
         """Return the counts of the segment's file, empty if it is new.
 
         Moving a partition may copy its files; with the last counted batch in its place a copy counts as the same file.
         """
-        status = segment.log_status()
-        if status is None:
-            raise FileNotFoundError(segment.path(Kind.LOG))
         candidate = self._restored.pop(segment.base_offset, None) if known is None else known
         if candidate is not None and (is_moved or candidate.identity == status.identity):
             with segment.open_log() as file:
@@ -180,7 +181,7 @@ class CountedLog:
         for each in known.values():
             # Only the first file may be counted from anywhere but its beginning.
             if each.counted.start > 0 and each.segment is not shown[0]:
-                known[each.segment.base_offset] = each._replace(counted=_anew(each, 0))
+                known[each.segment.base_offset] = each._replace(counted=_counts_from(each, 0))
         if not shown:
             return 0, 0
         first = known[shown[0].base_offset]
@@ -198,7 +199,7 @@ class CountedLog:
             batch = segment.find(view.start_offset, first.end)
             position = first.end if batch is None else batch.position
         if not first.counted.start <= position <= first.counted.end.position:
-            first = known[shown[0].base_offset] = first._replace(counted=_anew(first, position))
+            first = known[shown[0].base_offset] = first._replace(counted=_counts_from(first, position))
         hidden = self._rendered_before(view, first, position)
         if batch is not None:
             hidden += self._lines.size_before(batch, view.start_offset)
@@ -261,7 +262,8 @@ class CountedLog:
         Return False if that was cancelled, if others counted for too long, or if a file is gone.
         """
         return all(
-            self.count_file(seen, file, is_cancelled, wait_s=wait_s, is_keeping=is_keeping)
+            # There may be very many files without a piece after which it would be asked.
+            not is_cancelled() and self.count_file(seen, file, is_cancelled, wait_s=wait_s, is_keeping=is_keeping)
             for file in (seen.files if files is None else files)
         )
 
@@ -381,6 +383,6 @@ def _count(
     return True
 
 
-def _anew(known: _Known, start: int) -> CountedFile:
+def _counts_from(known: _Known, start: int) -> CountedFile:
     """Return the same file with nothing counted."""
     return CountedFile(known.counted.base_offset, known.counted.identity, start=start)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kafkafs.content.counted_file import NO_END
 from kafkafs.content.edges import Edges
-from kafkafs.content.seen import tail_damage
+from kafkafs.content.seen import FilesAhead, tail_damage
 from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Positions:
         self._cuts = seen.view.truncations
         self._parts: list[Part] = []
         self._resumes_at: int | None = None  # the offset to go on at after a truncation
-        self._ahead: tuple[SeenFile, ...] = ()  # the files that follow on the last part's, as far as they were seen
+        self._ahead = FilesAhead()  # the files that follow on the last part's, as far as they were seen
         self._extending = Lock()
         self._begin(seen)
 
@@ -115,7 +115,7 @@ class Positions:
 
     def files(self, position: int) -> list[SeenFile]:
         """The files that hold the positions from one on and that follow on those, then those before, nearest first."""
-        with self._extending:  # na file is missed while it moves from `ahead` to the parts
+        with self._extending:  # no file is missed while it moves from `ahead` to the parts
             number = self.part_at(position)
             following = [part.file for part in self._parts[number:]]
             return [*following, *self._ahead, *(part.file for part in reversed(self._parts[:number]))]
@@ -229,11 +229,11 @@ class Positions:
         number = seen.number_of(last.counted)
         if number is None or last.has_left:
             return self._leave(seen)
-        file, self._ahead = seen.files[number], seen.files[number + 1 :]
+        file, self._ahead = seen.files[number], FilesAhead(seen.files, number + 1)
         self._parts[-1] = last._replace(file=file)
         if not self._ahead or file.counted.end.position < file.end:
             return False
-        offset = self._ahead[0].counted.base_offset
+        offset = self._ahead.first.counted.base_offset
         if last.offset > offset:  # that file was missing for a moment
             return self._go_on(seen)
         self._add(Place(number + 1, 0, 0), self.counted_bytes(), offset, seen)
@@ -242,8 +242,8 @@ class Positions:
     def _leave(self, seen: Seen) -> bool:
         """Go on after a file that has left the log, once it is counted to its end, or cannot be read any more."""
         last = self._parts[-1]
-        if self._ahead and (number := seen.number_of(self._ahead[-1].counted)) is not None:
-            self._ahead += seen.files[number + 1 :]
+        if self._ahead and (number := seen.number_of(self._ahead.last.counted)) is not None:
+            self._ahead = self._ahead.followed_by(seen.files[number + 1 :])
         if not last.has_left:
             kept = self._places.left(last.file)
             last = self._parts[-1] = last._replace(file=kept or _as_counted(last.file), has_left=True)
@@ -259,10 +259,10 @@ class Positions:
     def _go_on(self, seen: Seen) -> bool:
         """Go on with the next file as it was, if it is accessible, and otherwise in the log as it is now."""
         offset = self._next_offset()
-        if self._ahead and seen.number_of(self._ahead[0].counted) is None:
-            kept = self._places.left(self._ahead[0])
+        if self._ahead and seen.number_of(self._ahead.first.counted) is None:
+            kept = self._places.left(self._ahead.first)
             if kept is not None:
-                self._ahead = self._ahead[1:]
+                self._ahead = self._ahead.after_first()
                 self._add_left(kept, max(offset, kept.counted.base_offset))
                 return True
         place = self._places.find(seen, offset)
@@ -289,7 +289,7 @@ class Positions:
             message = "%s: the log was truncated, and readers go on with what is written from offset %d on"
             logger.warning(message, self._places.name, offset)
         last.counted.seal()
-        self._ahead, self._resumes_at = (), offset
+        self._ahead, self._resumes_at = FilesAhead(), offset
         self._parts[-1] = last._replace(file=_as_counted(last.file), has_left=True)
 
     def _keep_uncut(self, place: Place, offset: int, seen: Seen) -> None:
@@ -314,7 +314,7 @@ class Positions:
     def _add(self, place: Place, begin: int, offset: int, seen: Seen) -> None:
         self._end_last()
         self._parts.append(Part(begin, begin - place.hidden, place.position, offset, seen.files[place.number]))
-        self._ahead = seen.files[place.number + 1 :]
+        self._ahead = FilesAhead(seen.files, place.number + 1)
         self.edges.part_begins(begin)
 
     def _add_left(self, file: SeenFile, offset: int) -> None:

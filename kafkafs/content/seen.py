@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +11,10 @@ from storage.errors import CorruptBatchError
 from storage.segment.index import is_zero
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kafkafs.content.counted_file import CountedFile
+    from storage.files import FileStatus
     from storage.log import LogView
     from storage.segment import Segment
 
@@ -49,6 +53,40 @@ class Seen(NamedTuple):
         return file if number is None else self.files[number]
 
 
+class FilesAhead:
+    """The files of a view from the one with this number on. The files are not copied, as there may be very many."""
+
+    __slots__ = ("_files", "_number")
+
+    def __init__(self, files: tuple[SeenFile, ...] = (), number: int = 0) -> None:
+        self._files = files
+        self._number = number
+
+    def __bool__(self) -> bool:
+        return self._number < len(self._files)
+
+    def __iter__(self) -> Iterator[SeenFile]:
+        return islice(self._files, self._number, None)
+
+    @property
+    def first(self) -> SeenFile:
+        """The next file."""
+        return self._files[self._number]
+
+    @property
+    def last(self) -> SeenFile:
+        """The newest file."""
+        return self._files[-1]
+
+    def after_first(self) -> FilesAhead:
+        """Return the files after the next one."""
+        return FilesAhead(self._files, self._number + 1)
+
+    def followed_by(self, files: tuple[SeenFile, ...]) -> FilesAhead:
+        """Return these files and then others."""
+        return FilesAhead((*self, *files)) if files else self
+
+
 _base_offset = attrgetter("counted.base_offset")
 
 
@@ -63,10 +101,10 @@ def tail_damage(file: SeenFile) -> CorruptBatchError | None:
     return None
 
 
-def end_of(segment: Segment) -> int:
+def end_of(segment: Segment, status: FileStatus) -> int:
     """Return where the batches of an earlier segment end: bytes after its size that are not zeros count too."""
-    end, status = segment.size_bytes, segment.log_status()
-    if status is None or status.size_bytes <= end:
+    end = segment.size_bytes
+    if status.size_bytes <= end:
         return end
     with segment.open_log() as file:
         return end if is_zero(file, end, status.size_bytes) else status.size_bytes

@@ -236,7 +236,7 @@ def _dropped(directory: Directory, seen: SeenLog) -> int:
         try:
             return _compared(directory, seen)
         except SeenLessError:
-            directory.look_anew()
+            directory.look_again()
     return _compared(directory, seen)
 
 

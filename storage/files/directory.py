@@ -74,7 +74,7 @@ class Directory(ABC):
         """
         return nullcontext()
 
-    def look_anew(self) -> None:  # noqa: B027 -- most have nothing to do
+    def look_again(self) -> None:  # noqa: B027 -- most have nothing to do
         """Ask the file system what is asked next; an object store's answers count for a while otherwise."""
 
     @abstractmethod

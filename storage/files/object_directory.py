@@ -62,7 +62,7 @@ class ObjectDirectory(Directory):
 
     # Reading
 
-    def look_anew(self) -> None:
+    def look_again(self) -> None:
         """Take the next listing from the object store."""
         self._store.forget(self._place.path)
 

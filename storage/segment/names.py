@@ -44,11 +44,11 @@ class FileSuffix(StrEnum):
 SEGMENT_KINDS: Final = (Kind.LOG, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
 """The files that make up a segment, in the order in which they are renamed."""
 
-SEGMENTS_MAX: Final = 100_000
+SEGMENTS_MAX: Final = 32_765
 """The most segments of a partition that are taken in: each takes about a kilobyte, and a look at all of them seconds.
 
-A broker maps two indexes of a segment and holds its log open. Under Linux's usual limit of 65,530 maps it can have less
-than a third of this in all of its partitions.
+A broker maps two indexes of a segment that it writes and holds its log open. Under Linux's usual limit of 65,530 maps
+it can have no more than these in all of its partitions.
 """
 
 _KNOWN_MAX: Final = 1024

@@ -239,7 +239,7 @@ def test_what_is_listed_and_what_is_opened_are_of_one_time(s3: S3Server, uri: st
     partition = Files().directory(uri).at("orders-0")
     assert partition.read(LOG) == DATA
     s3.client.put_object(Bucket=BUCKET, Key=s3.key(uri, f"orders-0/{LOG}"), Body=DATA + b"more")
-    partition.look_anew()
+    partition.look_again()
     status = partition.status(LOG)
     assert status is not None
     assert partition.read(LOG) == DATA + b"more"

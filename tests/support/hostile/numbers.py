@@ -10,6 +10,7 @@ from storage.clock import Clock
 from storage.files import Files
 from storage.record import batches_of_rows
 from storage.record.kernel.crc32c import crc32c
+from storage.segment.names import SEGMENTS_MAX
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ def many_files_in_a_partition(store: HostileStore, scale: Scale) -> None:
 def many_segments(store: HostileStore, scale: Scale) -> None:
     """Put empty segments into the partition."""
     for number in range(scale.of(MILLION)):
+        (store.victim / f"{1000 + number:020}.log").touch()
+
+
+def as_many_segments_as_are_read(store: HostileStore, scale: Scale) -> None:
+    """Put so many empty segments into the partition that one more would be refused."""
+    for number in range(scale.of(SEGMENTS_MAX) - 1):
         (store.victim / f"{1000 + number:020}.log").touch()
 
 
@@ -134,6 +141,7 @@ NUMBER_CASES: Final = (
     Case("many files at the top", "many", many_files_at_the_top),
     Case("many files in a partition", "many", many_files_in_a_partition),
     Case("many segments", "many", many_segments),
+    Case("as many segments as are read", "many", as_many_segments_as_are_read),
     Case("many partitions", "many", many_partitions),
     Case("many producers", "many", many_producers),
     Case("many epochs", "many", many_epochs),
