@@ -24,6 +24,9 @@ _WRITTEN_AS: Final = {character: f"\\{letter}" for letter, character in _READ_AS
     special: f"\\{special}" for special in "\\=:#!"
 }
 
+_UNPRINTABLE: Final = re.compile("[^ -~]")
+_SPECIAL: Final = re.compile(r"[^ -~]|[\\=:#!]")
+
 
 def parse_properties(text: str) -> dict[str, str]:
     """Return the properties in their order; of several with a key the last one holds.
@@ -87,12 +90,12 @@ def _unescaped(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return "".join(map(escaped_character, text))
+    return _SPECIAL.sub(lambda found: escaped_character(found[0]), text)
 
 
 def _ascii(text: str) -> str:
     """The text with everything that is not a printable character of ASCII as unicode escapes."""
-    return "".join(character if " " <= character <= "~" else _unicode_escapes(character) for character in text)
+    return _UNPRINTABLE.sub(lambda found: _unicode_escapes(found[0]), text)
 
 
 def _unicode_escapes(character: str) -> str:
