@@ -108,6 +108,7 @@ def saved(memory: LogOnMemory) -> list[str]:
 class WatchedFiles(tuple["SeenFile", ...]):
     """The files of a view; counts how many were copied."""
 
+    __slots__ = ()
     copied = 0
 
     def __getitem__(self, key: Any) -> Any:
