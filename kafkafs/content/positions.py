@@ -198,6 +198,11 @@ class Positions:
         """Return the part that has the byte of this position, or will have it unless it lies in a hole."""
         return max(bisect_right(self._parts, position, key=attrgetter("begin")) - 1, 0)
 
+    def is_end_of(self, number: int, position: int) -> bool:
+        """True if the positions of this part are known to end there, and those of the next to begin."""
+        following = self._parts[number + 1 : number + 2]
+        return bool(following) and self._parts[number].end == position == following[0].begin
+
     def damaged(self, seen: Seen) -> int:
         """Return how many damaged batches were counted."""
         return sum(part.counted.damaged_behind(part.position) for part in self._parts) + sum(

@@ -253,6 +253,9 @@ class StreamReading(RunReading):
             for start, data in self._pieces_of(number, position, seen):
                 yield start, data
                 position = max(position, start + memoryview(data).nbytes)
+            if positions.is_end_of(number, position):  # as after most of very many files
+                number += 1
+                continue
             looked, seen = seen, self._look()  # which requires that this file was counted to its end
             end = positions.parts[number].end
             if end is None or number + 1 == len(positions.parts):

@@ -104,6 +104,7 @@ class FollowedLog(ReadableLog):
         self._listing: Listing | None = None
         self._names = ListedNames(clock)
         self._found: dict[Segment, _Found] = {}  # in the order of their offsets
+        self._segments: tuple[Segment, ...] = ()  # the same, for views: a look at very many of them copies none
         self._left: WeakSet[SegmentFiles] | None = None  # of earlier segments, if any, which views may still read
         self._view: LogView | None = None
         self._one_look: _OneLook | None = None  # of one thread; the others look by themselves
@@ -283,7 +284,7 @@ class FollowedLog(ReadableLog):
         cut = find_cut(self._epochs, self.directory, tuple(self._found), tuple(segments), changed)
         if cut is not None:
             self._cuts = (*self._cuts, cut)
-        self._found, self._is_moved = segments, False
+        self._found, self._segments, self._is_moved = segments, tuple(segments), False
 
     def _leave(self, segments: Sequence[Segment]) -> None:
         """Remember the files of segments for as long as somebody may read them."""
@@ -330,12 +331,12 @@ class FollowedLog(ReadableLog):
 
     def _shown(self, withheld: UncommittedRange) -> LogView:
         """Return the view of the found segments, without the withheld range."""
-        if not self._found:
+        segments = self._segments
+        if not segments:
             return self._view_of((), self.checkpointed_start, 0)
-        last = next(reversed(self._found))
+        last = segments[-1]
         assert isinstance(last, FollowedSegment)
         end = last.end
-        segments = tuple(self._found)
         if withheld.offset is not None and withheld.offset < end.next_offset <= withheld.end_offset:
             segments = tuple(segment for segment in segments if segment.base_offset <= withheld.offset) or segments[:1]
             position = segments[-1].locate(withheld.offset)
@@ -348,7 +349,7 @@ class FollowedLog(ReadableLog):
         view, producers = self._view, self._producers
         if (
             view is not None
-            and view.segments == segments
+            and (view.segments is segments or view.segments == segments)
             and (view.start_offset, view.end_offset, view.end_position) == (start_offset, end_offset, end_position)
             and view.cuts == self._cuts
         ):

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, sent
@@ -94,58 +94,8 @@ def fill(memory: LogOnMemory, batches: int = 30) -> None:
         memory.log.append_as_leader(sent(b"%d" % number * 100, BatchForm(codec=Codec.LZ4)), leader_epoch=1)
 
 
-def add_empty_segments(memory: LogOnMemory, count: int) -> None:
-    """Add segments without a batch after the last one, as no broker would."""
-    directory = memory.files.directory(DIRECTORY)
-    for number in range(count):
-        directory.open_writing(f"{memory.log.view.end_offset + number:020}.log", create=True).close()
-
-
 def saved(memory: LogOnMemory) -> list[str]:
     return [name for name in memory.files.names(CACHE) if name.endswith(KEY_FILE)]
-
-
-class WatchedFiles(tuple["SeenFile", ...]):
-    """The files of a view; counts how many were copied."""
-
-    __slots__ = ()
-    copied = 0
-
-    def __getitem__(self, key: Any) -> Any:
-        found = super().__getitem__(key)
-        if isinstance(key, slice):
-            WatchedFiles.copied += len(found)
-        return found
-
-
-def test_many_files_are_gone_through_without_copying_those_that_follow(memory: LogOnMemory) -> None:
-    fill(memory)
-    add_empty_segments(memory, 200)
-    counted = counted_by(SizeCache(memory.files, None), followed(memory))
-    seen, positions = counted.look()
-    assert counted.count(seen)
-    watched = seen._replace(files=WatchedFiles(seen.files), number=seen.number + 1)
-    positions.extend(watched)
-    assert len(positions.parts) == len(seen.files) > 200
-    assert WatchedFiles.copied < 3 * len(seen.files)
-
-
-def test_a_count_can_be_stopped_between_files_without_a_batch(memory: LogOnMemory) -> None:
-    fill(memory)
-    add_empty_segments(memory, 200)
-    counted = counted_by(SizeCache(memory.files, None), followed(memory))
-    seen, _ = counted.look()
-    assert counted.count(seen, files=seen.files[:1])
-    asked = 0
-
-    def is_cancelled() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 50
-
-    assert not counted.count(seen, is_cancelled)
-    assert asked == 51
-    assert counted.count(seen)
 
 
 def count_and_close(memory: LogOnMemory) -> int:
