@@ -91,6 +91,7 @@ class CountedLog:
     def look(self) -> tuple[Seen, Positions]:
         """Return the log as it is now, and the positions that begin with its start."""
         view = self.log.view
+        view.check_may_go_through()
         while True:
             with self._looking:
                 seen, positions = self._seen, self._positions

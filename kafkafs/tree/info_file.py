@@ -51,6 +51,7 @@ class InfoFile(LogFact):
         return "".join(lines).encode()
 
     def _values(self, view: LogView) -> Iterator[tuple[str, object]]:
+        view.check_may_go_through()
         source, log = self._source, self._source.log
         yield "topic", source.topic
         yield "partition", source.partition

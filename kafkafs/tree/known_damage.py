@@ -70,7 +70,8 @@ class KnownDamage:
             return False
         try:
             for part in view.slices(view.start_offset):
-                if not self._damage(view, part, patience.is_lost).is_whole:
+                is_new = part.segment.base_offset not in self._looked
+                if (is_new and patience.is_over) or not self._damage(view, part, patience.is_lost).is_whole:
                     self._looks.end(patience)
                     return False
             return True
@@ -89,7 +90,9 @@ class KnownDamage:
         return sum(
             self._unread_bytes(view, part.segment.base_offset, status)
             for part in view.slices(view.start_offset)
-            if (status := part.segment.log_status()) is not None
+            # Of a closed segment that was looked at, `look` finds out if it was changed in its place.
+            if (part.end is not None or part.segment.base_offset not in self._looked)
+            and (status := part.segment.log_status()) is not None
         )
 
     def _unread_bytes(self, view: LogView, base_offset: int, status: FileStatus) -> int:

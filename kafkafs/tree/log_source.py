@@ -167,6 +167,7 @@ class LogSource:
         """Return the visible log as it is now."""
         with self._looking:
             view = self.log.view
+            view.check_may_go_through()
             visible = self._visible
             if visible is None or visible.view is not view:
                 number = self._replacements.look(view)
@@ -196,7 +197,8 @@ class LogSource:
         visible = visible or self.visible()
         while True:
             try:
-                return question(visible)
+                with self.log.held():
+                    return question(visible)
             except FileNotFoundError:
                 newer = self.visible()
                 if newer is visible:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from enum import Enum, IntEnum
+from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from storage.budget import MEMORY
 from storage.errors import ChecksumError, CorruptBatchError, OffsetOutOfRangeError
 from storage.log.aborted_batches import AbortedBatches
 from storage.log.confirmed_aborts import check_aborts
@@ -22,14 +24,18 @@ from storage.segment.scan import WINDOW_BYTES
 from storage.segment.segment import LOOKUP_WINDOW_BYTES, TimestampAndOffset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from storage.log.index_cache import IndexCache
     from storage.record.reading import Batch
     from storage.segment.index.entries import AbortedTransaction
     from storage.segment.segment import Segment
 
+T = TypeVar("T")
+
 DEFAULT_READ_BYTES: Final = 1024 * 1024
+MANY_SEGMENTS: Final = 1000
+"""How many segments are gone through between two requests: with a look at the file of each, some 50 milliseconds."""
 
 
 class Isolation(Enum):
@@ -181,7 +187,7 @@ class LogView:
     def find(self, offset: int) -> Batch | None:
         """Return the first batch whose last offset is not below the offset. Its checksum is not checked."""
         segments, recent = self.segments, self._recent
-        for index in range(self._index_of(offset), len(segments)):
+        for index in _one_by_one(range(self._index_of(offset), len(segments))):
             segment = recent.use(segments[index])
             end = None if index + 1 < len(segments) else self.end_position
             found = segment.find(offset, end, holds_log=recent.holds_logs)
@@ -217,7 +223,7 @@ class LogView:
         others are passed over, also those without any record, in which a broker's own lookup may end: see
         `list_offset`. Raises `CorruptBatchError` if none is found but damage may hide one.
         """
-        for segment in self.segments:
+        for segment in _one_by_one(self.segments):
             largest, _ = segment.largest_timestamp
             # A time index without an entry may be a lost one: the batches themselves tell.
             if largest >= timestamp or (largest < 0 and segment.size_bytes):
@@ -225,7 +231,7 @@ class LogView:
                 found = segment.find_timestamp(timestamp, self.start_offset, self._end_of(segment))
                 if found is not None:
                     return found
-        for segment in self.segments:
+        for segment in _one_by_one(self.segments):
             segment.check_end(self._end_of(segment))
         return None
 
@@ -245,11 +251,13 @@ class LogView:
             case SpecialTimestamp.LATEST_TIERED:
                 return TimestampAndOffset(-1, NO_TIMESTAMP, NO_LEADER_EPOCH)
             case SpecialTimestamp.LARGEST:
-                segment = max(self.segments, key=lambda segment: segment.largest_timestamp[0], default=None)
+                segment = max(
+                    _one_by_one(self.segments), key=lambda segment: segment.largest_timestamp[0], default=None
+                )
                 if segment is None:
                     return None
                 return self._recent.use(segment).find_largest_timestamp(self._end_of(segment))
-        for segment in self.segments:
+        for segment in _one_by_one(self.segments):
             if segment.age_timestamp >= timestamp:
                 self._recent.use(segment)
                 return segment.find_timestamp(timestamp, self.start_offset, self._end_of(segment))
@@ -259,11 +267,18 @@ class LogView:
         """Return the segment that the offset is in, or would be; None if there are no segments."""
         return self.segments[self._index_of(offset)] if self.segments else None
 
+    def check_may_go_through(self) -> None:
+        """Raise `MustWaitError` if the view has many segments, and this thread may do nothing that takes long.
+
+        A caller that is about to write does not ask: it must not be interrupted.
+        """
+        if len(self.segments) > MANY_SEGMENTS:
+            MEMORY.check_lease()
+
     def slices(self, offset: int) -> Iterator[SegmentSlice]:
         """Iterate over the segments from the one that the offset is in, or would be."""
-        following = self._index_of(offset)
-        for segment in self.segments[following:]:
-            following += 1
+        first = self._index_of(offset)
+        for following, segment in enumerate(_one_by_one(islice(self.segments, first, None)), first + 1):
             is_last = following == len(self.segments)
             yield SegmentSlice(
                 self._recent.use(segment),
@@ -299,3 +314,14 @@ class LogView:
 
 
 _base_offset = attrgetter("base_offset")
+
+
+def _one_by_one(those: Iterable[T]) -> Iterator[T]:
+    """Iterate over segments, or what stands for them, each of which is opened or looked at.
+
+    Raises `MustWaitError` after many of them in a thread that may do nothing that takes long.
+    """
+    for number, each in enumerate(those):
+        if number == MANY_SEGMENTS:
+            MEMORY.check_lease()
+        yield each

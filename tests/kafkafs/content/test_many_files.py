@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from memory_logs import DIRECTORY, PRODUCER_EXPIRATION_MS, LogOnMemory, sent
 
-from kafkafs.content import CountedLog, SizeCache
+from kafkafs.content import CountedLog, SizeCache, patience
 from kafkafs.render.batch_lines import ValueLines
+from kafkafs.tree.known_damage import KnownDamage
+from storage.budget import MEMORY, MustWaitError
+from storage.log import view
 from storage.log.followed_log import FollowedLog
 from storage.log.view import Isolation
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kafkafs.content.seen import SeenFile
 
 EMPTY = 200
@@ -78,3 +84,55 @@ def test_a_count_can_be_stopped_between_files_without_a_batch(counted: CountedLo
     assert not counted.count(seen, is_cancelled)
     assert asked == 51
     assert counted.count(seen)
+
+
+QUESTIONS: dict[str, Callable[[FollowedLog, CountedLog], object]] = {
+    "a look at the rendered log": lambda _, counted: counted.look(),
+    "a search for an offset": lambda log, _: log.view.find(1),
+    "a search for a time": lambda log, _: log.view.find_timestamp(2**60),
+    "what a broker answers for a time": lambda log, _: log.view.list_offset(2**60),
+    "all segments": lambda log, _: list(log.view.slices(0)),
+}
+
+
+@pytest.mark.parametrize("many", [EMPTY, EMPTY // 2])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_thread_that_others_need_does_not_go_through_many_files(
+    log: FollowedLog, counted: CountedLog, monkeypatch: pytest.MonkeyPatch, question: str, many: int
+) -> None:
+    monkeypatch.setattr(view, "MANY_SEGMENTS", many + 1)
+    outcomes: list[BaseException | None] = []
+
+    def ask() -> None:
+        MEMORY.never_lease_here()
+        try:
+            QUESTIONS[question](log, counted)
+        except MustWaitError as error:
+            outcomes.append(error)
+        else:
+            outcomes.append(None)
+
+    thread = Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert isinstance(outcomes[0], MustWaitError) == (many < EMPTY)
+
+
+def test_damage_is_not_looked_for_in_many_files_that_are_not_known_yet(
+    log: FollowedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 1000.0
+
+    def clock() -> float:
+        nonlocal now_s
+        now_s += patience.LOOK_S / EMPTY * 2
+        return now_s
+
+    monkeypatch.setattr(patience, "monotonic", clock)
+    damage = KnownDamage()
+    assert not damage.look(log.view)
+    looks = 1
+    while not damage.look(log.view):  # each goes on after the one before
+        now_s += patience.REST_S
+        looks += 1
+    assert looks < 10
