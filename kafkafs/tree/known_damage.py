@@ -90,10 +90,13 @@ class KnownDamage:
         return sum(
             self._unread_bytes(view, part.segment.base_offset, status)
             for part in view.slices(view.start_offset)
-            # Of a closed segment that was looked at, `look` finds out if it was changed in its place.
-            if (part.end is not None or part.segment.base_offset not in self._looked)
-            and (status := part.segment.log_status()) is not None
+            if not self._is_read(part) and (status := part.segment.log_status()) is not None
         )
+
+    def _is_read(self, part: SegmentSlice) -> bool:
+        """True of a closed segment that was looked at to its end. `look` finds out if it was changed in its place."""
+        looked = self._looked.get(part.segment.base_offset)
+        return part.end is None and looked is not None and looked.damage.is_whole
 
     def _unread_bytes(self, view: LogView, base_offset: int, status: FileStatus) -> int:
         looked = self._looked.get(base_offset)

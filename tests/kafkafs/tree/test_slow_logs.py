@@ -128,3 +128,18 @@ def test_who_asks_for_a_dump_while_others_count_it_is_told_that_it_is_unknown(so
 
         assert text.size_bytes(counted, file, status, other) == text.size_bytes(counted, file, status)
     assert asked == [None]
+
+
+def test_the_rest_of_a_closed_segment_whose_damage_took_long_to_find_is_still_to_be_read(
+    source: LogSource, clock: Clock
+) -> None:
+    directory = source.files.directory(DIRECTORY)
+    directory.open_writing(f"{source.log.view.end_offset:020}.log", create=True).close()
+    view = source.log.view
+    clock.step_s = patience.LOOK_S * 0.4
+    assert not source.damage.look(view)
+    assert 0 < source.damage.unread_bytes(view) < view.segments[0].size_bytes
+    clock.step_s = 0.0
+    clock.now_s += patience.REST_S
+    assert source.damage.look(view)
+    assert source.damage.unread_bytes(view) == 0
