@@ -22,6 +22,7 @@ from kafkafs.cli import main
 from storage.clock import Clock
 from storage.files import Files
 from storage.log.view import Isolation
+from storage.store import Mode, Store
 from storage.verify import Severity, Verification
 
 if TYPE_CHECKING:
@@ -127,12 +128,32 @@ def check_served(broker: Broker, run: Path) -> None:
     assert asyncio.run(group_offsets(broker.bootstrap, GROUP)) == offsets
 
 
+def has_taken_over(broker: Broker) -> bool:
+    """Tell whether each partition is assigned to the only log directory that the broker has now.
+
+    Partitions of its other log directory may have no leader from then on to its next start: the controller judges the
+    change by the directory that they are assigned to before it, which is offline.
+    """
+    with Store.open(broker.log_dirs, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store:
+        properties, log = store.log_dirs[0].properties, store.cluster.log()
+        assert properties is not None
+        node_id = properties.node_id
+        assert node_id is not None
+        assert log is not None
+        assigned = log.ask(lambda image: image.assigned_to(node_id))
+    return set(assigned.values()) == {properties.directory_id}
+
+
 def test_a_broker_of_the_same_cluster_starts_on_a_copy_of_a_run(
     backed_up: BackedUpBroker, real_kafka: RealKafka, tmp_path: Path
 ) -> None:
     run = backed_up.reports[-1].path
     shutil.copytree(run, tmp_path / "logs", ignore=shutil.ignore_patterns("kafkafs-backup.jsonl"))
-    with real_kafka.broker(tmp_path, {**SETTINGS, **KEEPING}, version=backed_up.version) as broker:
+    settings = {**SETTINGS, **KEEPING}
+    with real_kafka.broker(tmp_path, settings, version=backed_up.version) as broker:
+        until(lambda: has_taken_over(broker), "the broker has not told where the other log dir's partitions are")
+        broker.stop()
+    with real_kafka.broker(tmp_path, settings, version=backed_up.version) as broker:
         check_served(broker, run)
 
 
