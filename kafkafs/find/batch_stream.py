@@ -28,15 +28,18 @@ _LARGEST_OFFSET: Final = 2**63 - 1
 class BatchStream:
     """The batches of a view from the one that holds an offset on. Only whole batches are passed over.
 
+    It ends before the batch that holds the offset `until`, or at the end of the log.
+
     `segment` and `position` are the place of the next batch once there is one. Raises `FileNotFoundError` where a
     segment is gone.
     """
 
-    def __init__(self, view: LogView, offset: int) -> None:
+    def __init__(self, view: LogView, offset: int, until: int = _LARGEST_OFFSET) -> None:
         self.segment: Segment | None = None
         self.position = 0
         self._parts = view.slices(offset)
         self._offset = offset
+        self._until = until
         self._file: ReadableFile | None = None
         self._end = 0
 
@@ -72,7 +75,7 @@ class BatchStream:
         while self._file is None or self.position >= self._end:
             self._close()
             part = next(self._parts, None)
-            if part is None:
+            if part is None or part.segment.base_offset >= self._until:
                 return None
             self.segment, self.position = part.segment, 0
             self._end = part.segment.size_bytes if part.end is None else part.end
@@ -80,6 +83,9 @@ class BatchStream:
             if self._offset > part.segment.base_offset:
                 first = part.segment.find(self._offset, self._end)
                 self.position = self._end if first is None else first.position
+            if self._until < part.end_offset:
+                last = part.segment.find(self._until, self._end)
+                self._end = self._end if last is None else last.position
             self._offset = 0
         return self._file
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkafs.find.batch_stream import BatchStream, pass_equal
+from kafkafs.find.equal_parts import equal_parts
 from storage.errors import CorruptBatchError
 from storage.segment import Kind
 
@@ -82,6 +83,10 @@ def compare(one: Log | FollowedLog, other: Log | FollowedLog, advance: Callable[
     mine, others = one.view, other.view
     start = max(mine.start_offset, others.start_offset)
     equal_bytes = 0
+    for part in equal_parts(mine, others, start):
+        start = part.end_offset
+        equal_bytes += part.size_bytes
+        advance(part.size_bytes)
     with BatchStream(mine, start) as first, BatchStream(others, start) as second:
         for size_bytes in pass_equal(first, second):
             equal_bytes += size_bytes
