@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from storage.files import Files
     from storage.log_dir import Partition
     from storage.store import Store
-    from storage.verify import Finding
+    from storage.verify import Finding, LogEnd
 
 VERIFYING: Final = "verifying"
 """What is announced in bytes; everything else is announced by number."""
@@ -75,6 +75,7 @@ class Gathering:
         self._day = NewestDay(clock.now_ms())
         self._keys: dict[str, KeyCounts] = {}
         self._findings: list[FindingFacts] = []
+        self._ends: dict[Partition, LogEnd] = {}
         self._sampled_batches = 0
 
     def report(self, chosen: Sequence[Partition], topics: Sequence[str], version: str) -> Report:
@@ -136,6 +137,8 @@ class Gathering:
         topic = found.facts.topic
         self._day.add(topic, found.written)
         self._findings += found.findings
+        if found.end is not None:
+            self._ends[topic, found.facts.partition] = found.end
         self._sampled_batches += found.contents.batches
         self._keys.setdefault(topic, KeyCounts()).merge(found.contents.keys)
 
@@ -159,7 +162,7 @@ class Gathering:
         return PartitionFacts(topic=topic, partition=partition, log_dir=where, error=reason)
 
     def _verified(self, topics: Sequence[str]) -> Iterator[FindingFacts]:
-        """Yield the findings of `verify`: of everything, or of the files beside partitions."""
+        """Yield the findings of `verify`: all, or those that take no reading of the logs."""
         verification = Verification(
             self._files,
             self._paths,
@@ -171,8 +174,10 @@ class Gathering:
         def advance() -> None:
             self._announce(VERIFYING, verification.done_bytes, verification.total_bytes)
 
-        findings = verification.run(advance) if self._extent.is_full else verification.judge(())
-        for finding in findings:
+        def count(number: int) -> None:
+            self._announce("looking at files", number, len(verification.targets))
+
+        for finding in verification.run(advance) if self._extent.is_full else verification.outline(self._ends, count):
             yield _facts_of(finding)
 
     def _log_dirs(self, partitions: Sequence[PartitionFacts]) -> Iterator[LogDirFacts]:

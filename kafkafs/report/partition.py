@@ -16,6 +16,7 @@ from kafkafs.report.facts import FindingFacts, PartitionFacts, earliest, latest
 from kafkafs.report.segments import Plans, Problems, SegmentLook
 from storage.log_dir import DirectoryName
 from storage.segment import Kind
+from storage.verify import LogEnd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,12 +33,16 @@ SEGMENTS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A partition's facts, and what belongs to a report besides: when its segments were written, contents, findings."""
+    """A partition's facts, and what belongs to a report besides: when its segments were written, contents, findings.
+
+    `end` is where its batches end, if it has segments.
+    """
 
     facts: PartitionFacts
     written: list[list[Written]]
     contents: Contents
     findings: list[FindingFacts]
+    end: LogEnd | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,8 @@ class PartitionReading:
             segments=tuple(listed),
             **plans.as_facts(),
         )
-        return Found(facts, written, contents, problems.found)
+        end = LogEnd(view.segments[-1].base_offset, view.end_position, view.end_offset) if view.segments else None
+        return Found(facts, written, contents, problems.found, end)
 
 
 def _sample(view: LogView, samples: int, contents: Contents, problems: Problems) -> None:

@@ -1,6 +1,6 @@
 """Finds what is wrong with the bytes on disk: of a batch, a segment, its indexes, a partition, a log dir, a store."""
 
-from storage.verify.context import PartitionExpectation, SegmentExpectation
+from storage.verify.context import LogEnd, PartitionExpectation, SegmentExpectation
 from storage.verify.division import Division, PartitionPiece, VerifiedPieces, WholePartition
 from storage.verify.finding import Finding, FindingKind, Severity
 from storage.verify.journal import VerificationJournal
@@ -16,6 +16,7 @@ __all__ = [
     "Finding",
     "FindingKind",
     "LogDamage",
+    "LogEnd",
     "PartitionExpectation",
     "PartitionPiece",
     "PartitionResult",

@@ -118,6 +118,14 @@ class SegmentExpectation(NamedTuple):
     begins_epoch: bool
 
 
+class LogEnd(NamedTuple):
+    """Where the batches of a log end, as a reader has found it: in its last segment, and before which offset."""
+
+    base_offset: int
+    position: int
+    offset: int
+
+
 def _ignore(_more_bytes: int) -> None:
     pass
 

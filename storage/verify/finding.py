@@ -114,6 +114,11 @@ def notice(kind: FindingKind, path: str, reason: str) -> Finding:
     return Finding(severity=Severity.NOTICE, kind=kind, path=path, reason=reason)
 
 
+def missing_index(path: str) -> Finding:
+    """Return the finding of an index that is not there, which the broker that wrote the segment had made."""
+    return damage(FindingKind.MISSING_INDEX, path, "the segment lacks this index")
+
+
 def stranger(path: str, error: SpecialFileError) -> Finding:
     """Return the finding of what kafkafs does not open: damage for a symbolic link, and unreadable for all others."""
     if isinstance(error, SymbolicLinkError):

@@ -19,6 +19,7 @@ from storage.log.partition_metadata import PARTITION_METADATA_NAME
 from storage.segment.names import FileName, Kind, live_offsets, parse_name
 from storage.verify.context import PartitionContext, SegmentExpectation
 from storage.verify.finding import Finding, Severity, unreadable
+from storage.verify.outline_check import OutlineCheck
 from storage.verify.partition_check import PartitionCheck
 from storage.verify.segment_result import verify_segment
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from storage.files import Directory, FileStatus
-    from storage.verify.context import PartitionExpectation
+    from storage.verify.context import LogEnd, PartitionExpectation
     from storage.verify.segment_result import SegmentResult
 
 _CHECKS_MAX: Final = 3
@@ -77,13 +78,27 @@ def verify_partition(expected: PartitionExpectation, *, advance: Callable[[int],
 
     A directory that is gone has no findings.
     """
+    return _believed(expected, advance, PartitionCheck)
+
+
+def outline_partition(expected: PartitionExpectation, end: LogEnd | None) -> PartitionResult:
+    """Check a partition as `OutlineCheck` does, with the `end` of its log if a reader has found it."""
+    return _believed(expected, lambda _: None, lambda context, listing: OutlineCheck(context, listing, end))
+
+
+def _believed(
+    expected: PartitionExpectation,
+    advance: Callable[[int], None],
+    made: Callable[[PartitionContext, Mapping[str, FileStatus]], PartitionCheck],
+) -> PartitionResult:
+    """Return the result of a check, or what several of them agree on."""
     directory = expected.directory
     result: PartitionResult | None = None
     for _ in range(_CHECKS_MAX):
         try:
             before = _listed(directory)
             context = PartitionContext(directory, expected, advance)
-            found = PartitionResult.of(PartitionCheck(context, before))
+            found = PartitionResult.of(made(context, before))
             is_unchanged = _listed(directory) == before
         except FileNotFoundError:
             if directory.own_status() is None:

@@ -76,7 +76,8 @@ class PartitionCheck:
         self._producers.finish(end_offset)
         self._offsets.report()
         self._check_snapshots()
-        self._check_reached(last, end_offset)
+        if last is None or last.is_readable:
+            self._check_reached("" if last is None else last.name, 0 if last is None else last.position, end_offset)
         if self._expected.is_cluster_metadata:
             check_cluster_metadata(self._context, self._names.texts, start_offset=self._names.start_offset)
         self.topic_id = self._topic_id(is_used=self.batches > 0)
@@ -138,8 +139,8 @@ class PartitionCheck:
                 )
             )
 
-    def _check_reached(self, last: SegmentCheck | SegmentReplay | None, end_offset: int) -> None:
-        """Report a log that ends before an offset that other files have."""
+    def _check_reached(self, name: str, position: int, end_offset: int) -> None:
+        """Report a log that ends there and before an offset that other files have."""
         reached, outdated = self._expected.reached, self._expected.outdated
         is_beyond = any(offset > end_offset for offset in reached.values())
         if is_beyond and (now := self._expected.standing_now()) is not None:
@@ -152,15 +153,13 @@ class PartitionCheck:
             reached[str(FileName(newest, Kind.SNAPSHOT))] = newest
         reached[EPOCHS_NAME] = self._epochs.last_start_offset
         beyond = {name: offset for name, offset in reached.items() if offset > end_offset}
-        if beyond and (last is None or last.is_readable):
-            words = ", ".join(f"{name} has {offset}" for name, offset in beyond.items())
-            name = "" if last is None else last.name
+        if beyond:
+            words = ", ".join(f"{file} has {offset}" for file, offset in beyond.items())
             reason = f"the log ends at offset {end_offset}, and {words}"
             if beyond.keys() <= outdated:
                 reason += "; that is older, so a leader may have made this replica truncate its log since"
                 self._findings.add(notice(FindingKind.LOST_TAIL, name, reason))
                 return
-            position = 0 if last is None else last.position
             self._findings.add(damage(FindingKind.LOST_TAIL, name, reason, position=position, offset=end_offset))
 
     def _topic_id(self, *, is_used: bool) -> UUID | None:

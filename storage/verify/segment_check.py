@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from storage.record.batch import RecordBatch
 from storage.segment.names import FileName, Kind
 from storage.segment.truncation import EarliestTruncation
-from storage.verify.finding import FindingKind, damage, notice, unreadable
+from storage.verify.finding import FindingKind, missing_index, notice, unreadable
 from storage.verify.log_check import LogCheck
 from storage.verify.offset_index_check import OffsetIndexCheck
 from storage.verify.time_index_check import TimeIndexCheck
@@ -154,7 +154,7 @@ class SegmentCheck:
                 reason = "the segment was written before Kafka 0.10.1, which made no such index"
                 self._findings.add(notice(FindingKind.MISSING_INDEX, name, reason))
             else:
-                self._findings.add(damage(FindingKind.MISSING_INDEX, name, "the segment lacks this index"))
+                self._findings.add(missing_index(name))
 
     def _index(self, kind: Kind, make: type[Check]) -> Check | None:
         name = self._name(kind)

@@ -38,7 +38,7 @@ from storage.verify.cluster_check import ClusterCheck, other_topics
 from storage.verify.division import Division, verify_in_processes
 from storage.verify.finding import Finding, FindingKind, Severity, damage, notice, unreadable
 from storage.verify.log_dir_check import Compacted, LogDirCheck, PartitionTarget
-from storage.verify.partition import verify_partition
+from storage.verify.partition import outline_partition, verify_partition
 from storage.verify.workers import Crew, do_nothing
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from storage.files import Files
+    from storage.log_dir.checkpoints import Partition
+    from storage.verify.context import LogEnd
     from storage.verify.journal import VerificationJournal
     from storage.verify.partition import PartitionResult
 
@@ -125,6 +127,20 @@ class Verification:
             advance()
 
         return self.judge(self._results(grow, journal, bytes_per_second_max))
+
+    def outline(self, ends: Mapping[Partition, LogEnd], advance: Callable[[int], None]) -> Iterator[Finding]:
+        """Yield what is found without reading the logs, except for what follows their ends as readers have found them.
+
+        `advance` is called with the number of partitions that were checked.
+        """
+
+        def results() -> Iterator[tuple[PartitionTarget, PartitionResult]]:
+            for number, target in enumerate(self.targets, start=1):
+                end = ends.get(target.partition) if target.state is DirectoryState.CURRENT else None
+                yield target, outline_partition(target.expected, end)
+                advance(number)
+
+        return self.judge(results())
 
     def judge(self, results: Iterable[tuple[PartitionTarget, PartitionResult]]) -> Iterator[Finding]:
         """Yield the findings, given the result of each target, in any order."""

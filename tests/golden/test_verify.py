@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from storage.clock import Clock
 from storage.files import Files
+from storage.store import Mode, Store
 from storage.verify.at_start import StartAction
+from storage.verify.context import LogEnd
 from storage.verify.finding import FindingKind, Severity
 from storage.verify.verification import Verification
 
@@ -67,10 +70,34 @@ DAMAGES = {
     "t-large-0": Damage(FindingKind.ZERO_TAIL, names(".log", 8)),
 }
 
+OUTLINED = {
+    FindingKind.INTERRUPTED_REPLACEMENT,
+    FindingKind.LOST_TAIL,
+    FindingKind.MISSING_INDEX,
+    FindingKind.TORN_TAIL,
+    FindingKind.ZERO_TAIL,
+}
+"""What is found without reading a log."""
+
 
 def verify(root: Path, directories: tuple[str, ...]) -> tuple[Verification, list[Finding]]:
     verification = Verification(Files(), [root / directory for directory in directories])
     return verification, list(verification.run(lambda: None))
+
+
+def outline(root: Path, directories: tuple[str, ...]) -> list[Finding]:
+    """Return what is found without reading the logs, with the ends that readers find."""
+    paths = [root / directory for directory in directories]
+    ends = {}
+    with Store.open(paths, mode=Mode.READ_ONLY, files=Files(), clock=Clock()) as store:
+        for partition in store.topics.inventory.partitions():
+            view = store.log(*partition).view
+            for last in view.segments[-1:]:
+                ends[partition] = LogEnd(last.base_offset, view.end_position, view.end_offset)
+    numbers: list[int] = []
+    findings = list(Verification(Files(), paths).outline(ends, numbers.append))
+    assert numbers == list(range(1, len(numbers) + 1))
+    return findings
 
 
 def state_of(root: Path) -> dict[str, tuple[int, int, str]]:
@@ -93,6 +120,7 @@ def test_what_a_broker_left_is_sound(datasets: Callable[[str], Path], name: str)
         assert {finding.kind for finding in findings} <= {FindingKind.LEFT_OVER}
         assert (len(findings) > 0) is (name == "kafka-3.9-killed" or directories[0].endswith("-after"))
         assert verification.batches > 0
+        assert set(outline(root, directories)) == set(findings)
         assert verification.partitions == sum(
             bool(re.search(r"-\d+$", path.name)) for each in directories for path in (root / each).iterdir()
         )
@@ -110,6 +138,15 @@ def test_the_damages_are_those_that_were_done(datasets: Callable[[str], Path], d
     assert set(re.findall(r"(?m)^(t-\S+):", listed)) == set(DAMAGES)
     assert len(DAMAGES) == 18
     assert {Path(finding.path).parent.name for finding in damaged} == set(DAMAGES)
+
+
+def test_names_and_ends_tell_of_damage_without_a_log_being_read(
+    datasets: Callable[[str], Path], damaged: list[Finding]
+) -> None:
+    found = outline(datasets(RECOVERY), (f"{BEFORE}/d1", f"{BEFORE}/d2"))
+    told = {finding for finding in damaged if finding.kind in OUTLINED}
+    assert {finding.kind for finding in told} == OUTLINED
+    assert {finding for finding in found if finding.severity is Severity.DAMAGE} == told
 
 
 @pytest.mark.parametrize("partition", DAMAGES)

@@ -315,6 +315,7 @@ SURFACE = {
         "Finding",
         "FindingKind",
         "LogDamage",
+        "LogEnd",
         "PartitionExpectation",
         "PartitionPiece",
         "PartitionResult",

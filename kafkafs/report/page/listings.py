@@ -131,7 +131,7 @@ def findings(report: Report) -> Markup:
     depth = (
         "All that can be read was checked."
         if report.is_full
-        else ("Files beside partitions, ends of logs, indexes and some batches were checked; contents were not.")
+        else "Names of files, small files, ends of logs, indexes and some batches were checked; contents were not."
     )
     if not report.findings:
         return joined([element("p", depth), element("p", "Nothing was found.", class_="good")])

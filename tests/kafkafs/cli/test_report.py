@@ -116,6 +116,21 @@ def test_damage_is_told_with_a_next_step(damaged_store: Path, tmp_path: Path, op
 
 
 @pytest.mark.parametrize("options", [(), ("--full",)])
+def test_a_torn_end_and_a_missing_index_are_told_too(
+    filled_store: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    partition = filled_store / "orders-0"
+    with max(partition.glob("*.log")).open("ab") as log:
+        log.write(b"no batch")
+    (partition / f"{0:020}.timeindex").unlink()
+    text = main_text(page_on(filled_store, tmp_path / "page.html", *options))
+    assert "damage, torn tail: 1 finding" in text
+    assert "damage, missing index: 1 finding" in text
+    found = [row for row in rows_on(filled_store, *options) if row["row"] == "finding"]
+    assert [row["kind"] for row in found] == ["missing_index", "torn_tail"]
+
+
+@pytest.mark.parametrize("options", [(), ("--full",)])
 def test_a_partition_that_cannot_be_read_is_a_row(broken_store: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     assert "1 partition could not be read" in main_text(page_on(broken_store, tmp_path / "page.html", *options))
     (unread,) = [row for row in rows_on(broken_store, *options) if row["row"] == "partition" and row["error"]]
