@@ -11,7 +11,7 @@ from kafkafs.cli.output import chosen_form, counted, output_options, print_line,
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import follow_links_option, opened_store, other_store_argument, store_argument
 from kafkafs.find.comparison import compare
-from kafkafs.find.reaches import matching_partitions
+from kafkafs.find.partitions import matching_partitions
 from storage.errors import StorageError, UnknownPartitionError
 from storage.log import FollowedLog, Log
 from storage.offset_text import offsets_text

@@ -12,7 +12,7 @@ from kafkafs.cli.query_options import chosen_query, chosen_time, query_options
 from kafkafs.cli.store import follow_links_option, opened_store, store_argument
 from kafkafs.cli.tree import damage_option, format_option, isolation_option
 from kafkafs.damage import Damage
-from kafkafs.find.reaches import matching_partitions
+from kafkafs.find.partitions import matching_partitions
 from kafkafs.find.store_search import Scope, StoreSearch
 from kafkafs.render.envelope import Envelope
 from storage.clock import Clock

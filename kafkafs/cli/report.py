@@ -31,7 +31,7 @@ from kafkafs.cli.store import (
     store_argument,
     store_files,
 )
-from kafkafs.find.reaches import matching_partitions
+from kafkafs.find.partitions import matching_partitions
 from kafkafs.quantities import size_text
 from kafkafs.report import VERIFYING, Extent, Gathering, page_of
 from storage.clock import Clock

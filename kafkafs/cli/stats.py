@@ -10,7 +10,7 @@ from kafkafs.cli.failures import say
 from kafkafs.cli.output import Form, chosen_form, output_options, write_rows
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import follow_links_option, opened_store, store_argument
-from kafkafs.find.reaches import matching_partitions
+from kafkafs.find.partitions import matching_partitions
 from storage.errors import UnknownPartitionError
 from storage.log import log_statistics
 

@@ -15,7 +15,7 @@ from kafkafs.cli.output import Form, chosen_form, output_options, print_line, wr
 from kafkafs.cli.progress import Progress
 from kafkafs.cli.store import follow_links_option, opened_store, server_properties_option, store_argument
 from kafkafs.cli.table import terminal_width
-from kafkafs.find.reaches import matching_partitions
+from kafkafs.find.partitions import matching_partitions
 from kafkafs.locator.times import Instant
 from kafkafs.top.pages import Pages
 from kafkafs.top.reading import Reader

@@ -6,7 +6,7 @@ their reader. So the batches with matches are decoded twice, and all others once
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kafkafs.content.pieces import LinePieces
 from kafkafs.damage import Damage
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from kafkafs.content.piece import Piece
     from kafkafs.find.query import Query
+    from kafkafs.locator.times import Time
     from kafkafs.render.batch_lines import BatchLines
     from storage.errors import CorruptBatchError
     from storage.files import ReadableFile
@@ -35,6 +36,19 @@ class Reach(NamedTuple):
     start: int
     end: int
     isolation: Isolation = Isolation.UNCOMMITTED
+
+    @classmethod
+    def between(cls, view: LogView, since: Time | None, until: Time | None, isolation: Isolation, now_ms: int) -> Self:
+        """Return the part between two times, as `by-time/SINCE..UNTIL` has it; from the log's start, or to its end."""
+        end_offset = max(view.bound(isolation), view.start_offset)
+        start = view.start_offset if since is None else _first_from(view, since.resolve(now_ms), end_offset)
+        end = end_offset if until is None else _first_from(view, until.resolve(now_ms), end_offset)
+        return cls(view, start, max(start, end), isolation)
+
+
+def _first_from(view: LogView, time_ms: int, end_offset: int) -> int:
+    found = view.find_timestamp(time_ms)
+    return end_offset if found is None else min(found.offset, end_offset)
 
 
 class Search:

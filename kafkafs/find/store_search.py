@@ -11,8 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kafkafs.find.neighbours import with_neighbours
-from kafkafs.find.reaches import reach_of
-from kafkafs.find.search import Search
+from kafkafs.find.search import Reach, Search
 from storage.errors import StorageError, UnknownPartitionError
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from kafkafs.damage import Damage
     from kafkafs.find.query import Query
-    from kafkafs.find.search import Reach
     from kafkafs.locator.times import Time
     from storage.log import Isolation
     from storage.log_dir import Partition
@@ -111,7 +109,7 @@ class StoreSearch:
         scope = self._scope
         try:
             view = self._store.log(*partition).view
-            yield from ask(reach_of(view, scope.since, scope.until, scope.isolation, scope.now_ms))
+            yield from ask(Reach.between(view, scope.since, scope.until, scope.isolation, scope.now_ms))
         except UnknownPartitionError:
             return
         except (StorageError, OSError) as error:
