@@ -144,13 +144,20 @@ class NewestDay:
 def spread(buckets: dict[int, list[float]], written: Written, step_ms: int, since_ms: int = 0) -> None:
     """Add a part to the buckets that its times touch, evenly by time; what is before `since_ms` is left out."""
     first_ms, last_ms, size_bytes, records = written
-    span_ms = last_ms - first_ms
-    for number in range(max(first_ms, since_ms) // step_ms, last_ms // step_ms + 1):
+    begin_ms, span_ms = max(first_ms, since_ms), last_ms - first_ms
+    low, high = begin_ms // step_ms, last_ms // step_ms
+    for number in range(low, high + 1):
         share = 1.0
         if span_ms:
-            within_ms = min(last_ms, (number + 1) * step_ms) - max(first_ms, number * step_ms, since_ms)
+            within_ms = step_ms
+            if number == low:
+                within_ms -= begin_ms - low * step_ms
+            if number == high:
+                within_ms -= (high + 1) * step_ms - last_ms
             share = within_ms / span_ms
-        bucket = buckets.setdefault(number, [0, 0])
+        bucket = buckets.get(number)
+        if bucket is None:
+            bucket = buckets[number] = [0.0, 0.0]
         bucket[0] += size_bytes * share
         bucket[1] += records * share
 

@@ -99,7 +99,7 @@ def _believed(
             before = _listed(directory)
             context = PartitionContext(directory, expected, advance)
             found = PartitionResult.of(made(context, before))
-            is_unchanged = _listed(directory) == before
+            is_believed = not found.has_damage or _listed(directory) == before
         except FileNotFoundError:
             if directory.own_status() is None:
                 return PartitionResult()
@@ -112,7 +112,7 @@ def _believed(
         again = None if result is None else {finding.identity for finding in result.findings}
         if again is not None:
             found = found.confirmed(again)
-        if is_unchanged or again is not None or not found.has_damage:
+        if is_believed or again is not None:
             return found
         result = found
     # The directory never stayed long enough for a second check.
