@@ -12,6 +12,7 @@ from typing import Final
 # What every batch and every legacy entry begins with.
 LOG_OVERHEAD_BYTES: Final = 12  # i64 offset, i32 length; the length counts what follows these
 MAGIC_AT: Final = 16
+CURRENT_MAGIC: Final = 2
 
 # The header of a v2 batch.
 BATCH_HEADER: Final = Struct(

@@ -9,7 +9,14 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.record.kernel.crc32c import crc32c
-from storage.record.layout import BATCH_HEADER, BATCH_HEADER_BYTES, CRC_COVERS_FROM, LOG_OVERHEAD_BYTES, MAGIC_AT
+from storage.record.layout import (
+    BATCH_HEADER,
+    BATCH_HEADER_BYTES,
+    CRC_COVERS_FROM,
+    CURRENT_MAGIC,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_AT,
+)
 from storage.replicas.unsummed import RANGE_MAX_BYTES
 
 if TYPE_CHECKING:
@@ -20,7 +27,6 @@ if TYPE_CHECKING:
     from storage.replicas.digests import OffsetRange
     from storage.replicas.order import Damage
 
-_MAGIC: Final = 2
 _ENTRY_HEAD: Final = Struct(">qiIb")  # offset, size, CRC, magic
 
 
@@ -70,7 +76,7 @@ def _read(directory: Directory, damage: Damage, gap: OffsetRange) -> _Broken | N
         return None
     if magic in (0, 1):
         return _Broken(offset, magic, frozenset({crc}))
-    if magic != _MAGIC or len(data) < BATCH_HEADER_BYTES or _is_wiped(data, gap):
+    if magic != CURRENT_MAGIC or len(data) < BATCH_HEADER_BYTES or _is_wiped(data, gap):
         return None
     crc = BATCH_HEADER.unpack_from(data)[4]
     end = LOG_OVERHEAD_BYTES + length

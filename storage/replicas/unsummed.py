@@ -15,6 +15,7 @@ from storage.record.batch import RecordBatch
 from storage.record.layout import (
     BATCH_HEADER_BYTES,
     CRC_COVERS_FROM,
+    CURRENT_MAGIC,
     ENTRY_CRC_COVERS_FROM,
     LOG_OVERHEAD_BYTES,
     MAGIC_AT,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from storage.record.kernel.decode import Record
     from storage.record.reading import Batch
 
-_MAGIC: Final = 2
 _LENGTH_BYTES: Final = 4
 _CRC_BYTES: Final = 4
 _LAST_DELTA_AT: Final = CRC_COVERS_FROM + 2
@@ -101,7 +101,7 @@ def _first(data: bytes, place: Place) -> UnsummedBatch | None:
 
 def _framed(data: bytes, place: Place) -> UnsummedBatch | None:
     """Return what decodes of a batch that has all of the bytes."""
-    made = [_entry(data, place) if data[MAGIC_AT] < _MAGIC else None, _record_batch(data, place)]
+    made = [_entry(data, place) if data[MAGIC_AT] < CURRENT_MAGIC else None, _record_batch(data, place)]
     return max((each for each in made if each is not None), key=lambda each: each.has_checksum, default=None)
 
 
@@ -109,7 +109,7 @@ def _record_batch(data: bytes, place: Place) -> UnsummedBatch | None:
     if len(data) < BATCH_HEADER_BYTES:
         return None
     framed = _with_length(data)
-    framed[MAGIC_AT] = _MAGIC
+    framed[MAGIC_AT] = CURRENT_MAGIC
     batch = _batch_of(framed)
     has_checksum = batch.crc_matches
     base_offset = _base_offset(batch, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from storage.record.layout import MAGIC_AT
+from storage.record.layout import CURRENT_MAGIC, MAGIC_AT
 from storage.segment.index import OffsetIndexReader, TimeIndexReader, is_zero
 from storage.segment.names import FileName, Kind
 from storage.verify.finding import missing_index
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from storage.files import Directory, FileStatus
     from storage.verify.context import LogEnd, PartitionContext
 
-_MAGIC: Final = b"\x02"
 _ENTRY_BYTES: Final = {
     Kind.OFFSET_INDEX: OffsetIndexReader.entry_bytes,
     Kind.TIME_INDEX: TimeIndexReader.entry_bytes,
@@ -56,7 +55,7 @@ class OutlineCheck(PartitionCheck):
 
     def _begins_with_current_batch(self, base_offset: int) -> bool:
         with suppress(OSError), self._context.directory.open_reading(str(FileName(base_offset, Kind.LOG))) as file:
-            return file.read_at(MAGIC_AT, len(_MAGIC)) == _MAGIC
+            return file.read_at(MAGIC_AT, 1) == bytes([CURRENT_MAGIC])
         return False
 
     def _check_end(self, end: LogEnd) -> None:
