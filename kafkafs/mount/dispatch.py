@@ -24,6 +24,7 @@ import trio
 
 from kafkafs.mount.pyfuse3_internals import waiting_by
 from storage.budget import MustWaitError
+from storage.files import taking_turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
@@ -96,7 +97,7 @@ class Share:
         if self._limiter is None:
             self._limiter = trio.CapacityLimiter(SHARE_THREADS)
         async with self._limiter:
-            return await trio.to_thread.run_sync(work, abandon_on_cancel=may_abandon)
+            return await trio.to_thread.run_sync(_run_in_turns, work, abandon_on_cancel=may_abandon)
 
 
 class Pace:
@@ -156,7 +157,12 @@ class DirectoryPaces:
 
 async def in_thread(work: Callable[[], T]) -> T:
     """Run it in a thread. A cancelled call finishes first."""
-    return await trio.to_thread.run_sync(work)
+    return await trio.to_thread.run_sync(_run_in_turns, work)
+
+
+def _run_in_turns(work: Callable[[], T]) -> T:
+    with taking_turns():
+        return work()
 
 
 def spare_threads(token: trio.lowlevel.TrioToken) -> Callable[[], AbstractContextManager[None]]:

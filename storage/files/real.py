@@ -16,6 +16,7 @@ from storage.files.making import settle, undoing
 from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
 from storage.files.ownership import ROOT_UID, Terms, terms_of_directory, terms_of_file
 from storage.files.passing import PassingFile
+from storage.files.turns import give_way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,6 @@ class RealDirectory(ListedDirectory):
         super().__init__(os.fspath(path))
         self._above = above
         self._manner = manner
-        self._no_follow = 0 if manner.follows_links else os.O_NOFOLLOW
         is_in_log_dir = above is not None and above.above is None  # then it may be a partition's, and a link
         self._is_followed = manner.follows_links or (manner.follows_partitions and is_in_log_dir)
         self._absolute = path_from_root(self.path) if above is None else above.absolute(self.path)
@@ -155,7 +155,7 @@ class RealDirectory(ListedDirectory):
 
     def explained(self, error: OSError, path: str) -> OSError:
         """Return the error with a path in it, or one that names the link which is in the way."""
-        if error.errno in _LINKED and self._no_follow:
+        if error.errno in _LINKED and not self._manner.follows_links:
             below: list[str] = [] if path == self.path else [path]
             directory = self
             while directory._above is not None:
@@ -170,9 +170,11 @@ class RealDirectory(ListedDirectory):
 
     def open_file(self, name: str, flags: int, mode: int = 0) -> int:
         """Open a regular file and return its descriptor."""
+        give_way()
         with self.entered(name) as place:
             # Opening a FIFO would wait for its other end.
-            flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | self._no_follow
+            flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+            flags |= 0 if self._manner.follows_links else os.O_NOFOLLOW
             try:
                 descriptor = os.open(name, flags, mode, dir_fd=place)
             except OSError as error:
@@ -252,10 +254,11 @@ class RealDirectory(ListedDirectory):
 
     def status(self, name: str) -> FileStatus | None:
         """Return the file system's answer about a file, directory or link in it."""
-        return self.look(name, follows_links=not self._no_follow)
+        return self.look(name, follows_links=self._manner.follows_links)
 
     def look(self, name: str, *, follows_links: bool) -> FileStatus | None:
         """Return the same, of what a link leads to if it is followed."""
+        give_way()
         try:
             if not self.is_reached_by_path or self.holder is not None:
                 with self.entered(name) as place:

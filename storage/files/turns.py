@@ -1,0 +1,45 @@
+"""Turns: a thread that makes very many system calls lets other threads run in between.
+
+CPython's lock is free during a system call. One on a file's name takes some microseconds, and another thread needs
+more than that to wake up: then the lock is taken again, and a thread in a loop of such calls keeps the others waiting
+for a tenth of a second and more. So it sleeps for a moment now and then, which is long enough for them to wake up.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from threading import local
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TURN_S: Final = 0.005
+_PAUSE_S: Final = 50e-6
+
+
+class _Turn(local):
+    """The time at which this thread's turn ends."""
+
+    ends_s = float("inf")
+
+
+_turn: Final = _Turn()
+
+
+@contextmanager
+def taking_turns() -> Iterator[None]:
+    """Let this thread pause now and then in a block: others wait for it, and none of them for what it does."""
+    _turn.ends_s = monotonic() + _TURN_S
+    try:
+        yield
+    finally:
+        _turn.ends_s = float("inf")
+
+
+def give_way() -> None:
+    """Pause for a moment if this thread takes turns, and its turn is over."""
+    if monotonic() > _turn.ends_s:
+        sleep(_PAUSE_S)
+        _turn.ends_s = monotonic() + _TURN_S
