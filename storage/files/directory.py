@@ -11,13 +11,14 @@ from __future__ import annotations
 import errno
 from abc import ABC, abstractmethod
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.errors import SpecialFileError, SymbolicLinkError, is_full_disk
 from storage.files.opened import Access, access_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from storage.errors import StorageError
@@ -28,12 +29,24 @@ NO_FILE: Final = "is not a regular file, and kafkafs opens no others"
 OTHERS_FILE: Final = "is a hard link to a file of"
 
 
+class MadeFile(NamedTuple):
+    """The last file of a kind that was made for a segment, and the next one that was there, by the offsets in names.
+
+    A segment that begins between them has this file before it, if it is still there: the directory need not be listed.
+    """
+
+    offset: str
+    following: str
+
+
 class Directory(ABC):
     """A directory, which need not exist yet. Equal to another of the same path. Any thread may use it.
 
     Written data is visible to every reader at once and survives the death of the process. It survives a loss of power
     after `WritableFile.sync`, and a name does after `sync`.
     """
+
+    made: Mapping[str, MadeFile] = MappingProxyType({})  # by suffix, as `ownership` notes them; most have none
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.files.directory import MadeFile
 from storage.files.opened import Access
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ PERMISSIONS: Final = 0o777
 _TEMPORARY_SUFFIX: Final = ".tmp"  # of a file that is about to replace the file without the suffix
 _LOG_SUFFIX: Final = ".log"
 _OFFSET_DIGITS: Final = 20
+_LAST_OFFSET: Final = "9" * _OFFSET_DIGITS
+_AFTER_OFFSETS: Final = ":"  # which comes after all digits
 _SEGMENT_FILE: Final = re.compile(rf"(\d{{{_OFFSET_DIGITS}}})(\.[a-z]+)(\.[a-z]+)?")
 
 
@@ -82,21 +85,23 @@ def terms_of_file(directory: Directory, name: str, uid: int) -> Terms:
     owner = _owner_in(found, uid)
     if directory.above is None:
         return Terms(owner)
-    names = []
-    with suppress(PermissionError):  # a directory may be writable and not listable
-        names = [each for each in directory.names() if not each.endswith(_TEMPORARY_SUFFIX)]
     form = _SEGMENT_FILE.fullmatch(name)
-    logs = [each for each in names if _is_live(each, _LOG_SUFFIX)]
-    if form is not None:
-        before = _before(form[1], [each for each in names if _is_live(each, form[2])])
-        status = None if before is None else _regular(directory, before)
-        if before is not None and status is not None:
-            # Only users who may read all of the merged segments may read the result.
-            is_log = form[3] is not None and form[2] == _LOG_SUFFIX
-            mode = _common(directory, logs, status.mode) if is_log else status.mode
-            return Terms(owner, mode, Model(directory, before), status.gid)
-    log = _before(name[:_OFFSET_DIGITS] if form is not None else "9" * _OFFSET_DIGITS, logs)
-    return Terms(owner, _common(directory, names if log is None else [log], FILE_MODE))
+    if form is None:
+        return Terms(owner, _common_of_log(directory, _listed(directory), _LAST_OFFSET))
+    offset, suffix = form[1], form[2]
+    # Only users who may read all of the merged segments may read the result.
+    is_merged = form[3] is not None and suffix == _LOG_SUFFIX
+    model = None if is_merged else _known_model(directory, offset, suffix)
+    if model is None:
+        names = _listed(directory)
+        model = _listed_model(directory, offset, suffix, names)
+        if model is None:
+            return Terms(owner, _common_of_log(directory, names, offset))
+    before, status = model
+    mode = status.mode
+    if is_merged:
+        mode = _common(directory, [each for each in names if _is_live(each, _LOG_SUFFIX)], mode)
+    return Terms(owner, mode, Model(directory, before), status.gid)
 
 
 def terms_of_directory(above: Directory | None, like: Directory | None, uid: int) -> Terms:
@@ -120,16 +125,48 @@ def _regular(directory: Directory, name: str) -> FileStatus | None:
     return None if found is None or found.is_directory or found.is_link else found
 
 
+def _known_model(directory: Directory, offset: str, suffix: str) -> tuple[str, FileStatus] | None:
+    """Return the file of the segment before an offset, and its status, if it is known without listing names."""
+    made = directory.made.get(suffix)
+    if made is None or not made.offset <= offset < made.following:
+        return None
+    name = made.offset + suffix
+    status = _regular(directory, name)
+    if status is None:
+        return None
+    directory.made = {**directory.made, suffix: made._replace(offset=offset)}
+    return name, status
+
+
+def _listed_model(directory: Directory, offset: str, suffix: str, names: list[str]) -> tuple[str, FileStatus] | None:
+    """Return the file of the segment before an offset, or of the first one, and its status; None if there is none."""
+    offsets = {each[:_OFFSET_DIGITS] for each in names if _is_live(each, suffix)}
+    following = min((each for each in offsets if each > offset), default=_AFTER_OFFSETS)
+    if names:  # a directory that may not be listed has none
+        directory.made = {**directory.made, suffix: MadeFile(offset, following)}
+    if not offsets:
+        return None
+    name = max((each for each in offsets if each <= offset), default=following) + suffix
+    status = _regular(directory, name)
+    return None if status is None else (name, status)
+
+
+def _listed(directory: Directory) -> list[str]:
+    with suppress(PermissionError):  # a directory may be writable and not listable
+        return [each for each in directory.names() if not each.endswith(_TEMPORARY_SUFFIX)]
+    return []
+
+
 def _is_live(name: str, suffix: str) -> bool:
     return name.endswith(suffix) and len(name) == _OFFSET_DIGITS + len(suffix)
 
 
-def _before(offset: str, names: list[str]) -> str | None:
-    """Return the name with the largest offset up to this one, or the first name if all offsets are larger."""
-    if not names:
-        return None
-    before = [each for each in names if each[:_OFFSET_DIGITS] <= offset]
-    return max(before) if before else min(names)
+def _common_of_log(directory: Directory, names: list[str], offset: str) -> int:
+    """Return the bits of the log of the segment before an offset, or of the first one; without any, of all files."""
+    logs = [each for each in names if _is_live(each, _LOG_SUFFIX)]
+    before = [each for each in logs if each[:_OFFSET_DIGITS] <= offset]
+    models = [max(before) if before else min(logs)] if logs else names
+    return _common(directory, models, FILE_MODE)
 
 
 def _common(directory: Directory, names: list[str], mode: int) -> int:

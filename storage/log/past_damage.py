@@ -56,6 +56,8 @@ class _Walk:
     def __iter__(self) -> Iterator[Batch | CorruptBatchError]:
         base_offset = self._segment.base_offset
         bound = self._segment.size_bytes if self._end is None else self._end
+        if bound == 0 and self._is_empty():
+            return
         with self._segment.open_log() as file:
             near = self._segment.scan_near(file, self._offset, bound, self._window_bytes)
             scan = GappedScan(near, base_offset)
@@ -78,6 +80,11 @@ class _Walk:
                     if not (gap.is_overrun and gap.is_unused and self._end is None):
                         yield gap.error
                     scan.resume(gap)
+
+    def _is_empty(self) -> bool:
+        """True if the log has no bytes now either, as that of a segment whose records were all compacted away."""
+        status = self._segment.log_status()
+        return status is not None and status.size_bytes == 0
 
     def _out_of_order(self, batch: Batch, due_offset: int) -> Iterator[CorruptBatchError]:
         """Yield an error if a sound batch, or the one before it, has offsets that are not its own."""

@@ -183,9 +183,8 @@ class ProducerStates:
         segments, which retention has deleted since. If the producers do not end where the log ends, they are loaded
         from the newest snapshot left that is whole, without expired ones; if there is no snapshot, there are none.
         """
-        for offset in self.snapshots.offsets:
-            if not log_start_offset < offset <= log_end_offset:
-                self.snapshots.remove(offset)
+        kept = range(log_start_offset + 1, log_end_offset + 1)
+        self.snapshots.remove_all([offset for offset in self.snapshots.offsets if offset not in kept])
         if log_end_offset == self.end_offset:
             self.advance_log_start(log_start_offset)
             return
@@ -201,8 +200,7 @@ class ProducerStates:
 
     def reset_to(self, end_offset: int) -> None:
         """Remove everything, snapshots included: the log is empty and goes on at this offset."""
-        for offset in self.snapshots.offsets:
-            self.snapshots.remove(offset)
+        self.snapshots.remove_all(self.snapshots.offsets)
         self._clear()
         self._snapshot_offset = 0
         self.end_offset = end_offset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,8 @@ def replay(producers: ProducerStates, segments: Sequence[Segment], end_offset: i
     indexes included. After an error the producers are known up to the batch before it.
     """
     ended = []
-    for segment, following in zip_longest(segments, segments[1:]):
+    first = max(bisect_right(segments, producers.end_offset, key=lambda segment: segment.base_offset) - 1, 0)
+    for segment, following in zip_longest(segments[first:], segments[first + 1 :]):
         if following is not None and following.base_offset <= producers.end_offset:
             continue
         start = segment.locate(producers.end_offset)

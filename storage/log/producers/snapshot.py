@@ -6,6 +6,7 @@ in the order of its hash table, and no reader depends on it. `producers` decides
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from contextlib import suppress
 from struct import Struct
 from threading import Lock
@@ -137,7 +138,7 @@ class SnapshotFiles:
         self._directory.replace(_name(offset), encode_snapshot(states), sync=sync)
         if not sync:
             self._unsynced[offset] = None
-        self.offsets = sorted({*self.offsets, offset})
+        self._add(offset)
 
     def sync(self) -> None:
         """Bring every snapshot that still exists to disk. Any thread may call this."""
@@ -152,17 +153,22 @@ class SnapshotFiles:
 
     def remove(self, offset: int) -> None:
         """Remove a snapshot."""
-        self.offsets = [other for other in self.offsets if other != offset]
-        if not self._read_only:
-            with suppress(FileNotFoundError):
-                self._directory.remove(_name(offset))
+        self.remove_all((offset,))
+
+    def remove_all(self, offsets: Iterable[int]) -> None:
+        """Remove several snapshots."""
+        removed = frozenset(offsets)
+        self.offsets = [offset for offset in self.offsets if offset not in removed]
+        for offset in sorted(removed):
+            self._remove_file(offset)
 
     def mark_deleted(self, offset: int) -> str | None:
         """Rename the snapshot of a deleted segment, for removal together with that segment's files."""
         assert not self._read_only
-        if offset not in self.offsets:
+        index = self._index(offset)
+        if offset not in self.offsets[index : index + 1]:
             return None
-        self.offsets = [other for other in self.offsets if other != offset]
+        del self.offsets[index]
         deleted = _name(offset, FileSuffix.DELETED)
         self._directory.rename(_name(offset), deleted)
         return deleted
@@ -172,13 +178,13 @@ class SnapshotFiles:
 
         A clean shutdown wrote that one.
         """
-        for offset in self.strays(base_offsets):
-            self.remove(offset)
+        self.remove_all(self.strays(base_offsets))
 
     def strays(self, base_offsets: Collection[int]) -> list[int]:
         """Return the offsets of the snapshots that `remove_strays` would remove."""
-        strays = [offset for offset in self.offsets if offset not in base_offsets]
-        if strays and strays[-1] >= max(base_offsets, default=0):
+        bases = frozenset(base_offsets)
+        strays = [offset for offset in self.offsets if offset not in bases]
+        if strays and strays[-1] >= max(bases, default=0):
             strays.pop()
         return strays
 
@@ -189,6 +195,20 @@ class SnapshotFiles:
         except (CorruptSnapshotError, FileNotFoundError):
             return False
         return True
+
+    def _index(self, offset: int) -> int:
+        """Return the index of an offset in `offsets`, or where it belongs there."""
+        return bisect_left(self.offsets, offset)
+
+    def _add(self, offset: int) -> None:
+        index = self._index(offset)
+        if offset not in self.offsets[index : index + 1]:
+            self.offsets.insert(index, offset)
+
+    def _remove_file(self, offset: int) -> None:
+        if not self._read_only:
+            with suppress(FileNotFoundError):
+                self._directory.remove(_name(offset))
 
 
 def _name(offset: int, suffix: FileSuffix = FileSuffix.LIVE) -> str:

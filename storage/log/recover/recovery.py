@@ -6,16 +6,17 @@ Rules and outcome are a broker's, except that damage costs no more than what lie
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError, CorruptIndexError
 from storage.log.epoch_entries import EpochStart
 from storage.log.epochs import LeaderEpochs
 from storage.log.leftovers import remove_leftovers
-from storage.log.producers.producers import ProducerStates
-from storage.log.producers.replay import replay
 from storage.log.recover.epochs import EpochsRecovery, framed_batches
+from storage.log.recover.producers import ProducersRecovery
 from storage.log.recover.report import FoundLog, RecoveryReport, Repair, Step
 from storage.log.recover.snapshots import RecoveredSnapshots
 from storage.record.layout import LARGEST_OFFSET_DELTA
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.config import TopicConfig
     from storage.files import Directory
+    from storage.log.producers.producers import ProducerStates
 
+logger = logging.getLogger(__name__)
+
+_SAY_S: Final = 2.0
+"""How long recovery goes on without a word about it."""
 _INDEXES: Final = SEGMENT_KINDS[1:]
 _CHANGES: Final = {
     IndexChange.MADE: (Repair.REBUILT, "it was missing"),
@@ -74,12 +80,13 @@ def recover_log(
     recovery = _Recovery(
         clock, directory, config, start_offset, producer_expiration_ms, report, allows_offset_gaps=allows_offset_gaps
     )
-    names = directory.names()
-    recovery.report.steps += remove_leftovers(directory, names)
-    recovery.look(names)
-    while not recovery.repair(None if is_clean else recovery_point):
-        recovery.look()  # a segment was split into others
-    recovery.trim_to_bounds(is_clean=is_clean)
+    with directory.held():
+        names = directory.names()
+        recovery.report.steps += remove_leftovers(directory, names)
+        recovery.look(names)
+        while not recovery.repair(None if is_clean else recovery_point):
+            recovery.look()  # a segment was split into others
+        recovery.trim_to_bounds(is_clean=is_clean)
     return recovery.report
 
 
@@ -114,7 +121,9 @@ class _Recovery:
         self._epochs = LeaderEpochs(directory)
         self._epochs_recovery = EpochsRecovery(directory, self.report.steps.append)
         self._snapshots: RecoveredSnapshots | None = None
+        self._producers: ProducersRecovery | None = None
         self._end_offset: int | None = None  # None until the log's end is read
+        self._said_s = monotonic()
 
     def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int | None) -> None:
         self.report.steps.append(Step(repair, str(name), reason, lost_bytes, **place))
@@ -124,9 +133,9 @@ class _Recovery:
         self._epochs = self._epochs_recovery.load(self._segments)
         segments = self._segments
         believed = len(segments) if recovery_point is None else self._believed(recovery_point)
-        for segment in segments[:believed]:
+        for index, segment in enumerate(segments[:believed]):
             faulty = self._faulty_indexes(segment)
-            if faulty and not self._rebuild_indexes(segment, faulty):
+            if faulty and not self._rebuild_indexes(index, faulty):
                 return False
         if segments and believed == len(segments):
             self._end_offset = whole_end(segments[-1])
@@ -161,6 +170,14 @@ class _Recovery:
         self._segments = [Segment(self._directory, base_offset) for base_offset in bases]
         if self._snapshots is None:
             self._snapshots = RecoveredSnapshots(self._directory, live_offsets(texts, Kind.SNAPSHOT))
+        self._producers = ProducersRecovery(
+            self._directory,
+            self._segments,
+            self._snapshots,
+            start_offset=self._start_offset,
+            expiration_ms=self._expiration_ms,
+            now_ms=self._clock.now_ms(),
+        )
 
     def _faulty_indexes(self, segment: Segment) -> Collection[Kind]:
         """Return the indexes of the segment that are seen to be unusable without reading the log.
@@ -178,9 +195,11 @@ class _Recovery:
                 segment.unload()
         return () if FileName(segment.base_offset, Kind.TIME_INDEX) in self._names else (Kind.TIME_INDEX,)
 
-    def _rebuild_indexes(self, segment: Segment, faulty: Collection[Kind]) -> bool:
+    def _rebuild_indexes(self, index: int, faulty: Collection[Kind]) -> bool:
         """Rebuild indexes of a trusted segment; False if it was split."""
-        producers = self._producers_before(segment, read_only=True)
+        assert self._producers is not None
+        segment = self._segments[index]
+        producers = self._producers.before_trusted(index)
         building = IndexBuilder(segment.base_offset, self._config)
         scan = self._scan(segment, building, producers)
         if scan.overflows:
@@ -198,8 +217,9 @@ class _Recovery:
         unsure = self._segments[believed:]
         if not unsure:
             return True
-        producers = self._producers_before(unsure[0], read_only=False)
         assert self._snapshots is not None
+        assert self._producers is not None
+        producers = self._producers.before_unsure(believed)
         if unsure[0].base_offset in self._snapshots.offsets:
             self._snapshots.sync_found(unsure[0].base_offset)
         for index, segment in enumerate(unsure):
@@ -211,14 +231,18 @@ class _Recovery:
                 return self._split(segment)
             producers.set_end_offset(scan.next_offset)
             self._end_offset = scan.next_offset
-            later = unsure[index + 1 :]
-            goes_on = not later or later[0].base_offset == scan.next_offset
+            following = unsure[index + 1] if index + 1 < len(unsure) else None
             # If the next segment goes on here, no batch is missing, and the bytes that are cut never were the log's.
-            is_end = not goes_on and (scan.trailing_bytes > 0 or not self._allows_offset_gaps(segment, later[0]))
+            is_end = (
+                following is not None
+                and following.base_offset != scan.next_offset
+                and (scan.trailing_bytes > 0 or not self._allows_offset_gaps(segment, following))
+            )
             if is_end:
-                self._drop(later, f"the log ends before it, at offset {scan.next_offset}", are_missed=True)
+                reason = f"the log ends before it, at offset {scan.next_offset}"
+                self._drop(unsure[index + 1 :], reason, are_missed=True)
             if scan.trailing_bytes:
-                self._cut(segment, scan, are_missed=is_end or not later)
+                self._cut(segment, scan, are_missed=is_end or following is None)
             else:
                 self._sync(segment)
             self._write_indexes(segment, building)
@@ -248,25 +272,15 @@ class _Recovery:
             self._epochs.assign_all(starts)
         self.report.scanned_segments += 1
         self.report.scanned_bytes += scan.position
+        self._say_progress()
         return scan
 
-    def _producers_before(self, segment: Segment, *, read_only: bool) -> ProducerStates:
-        """Return the producers as of the beginning of the segment. Later snapshots are removed unless `read_only`."""
-        producers = ProducerStates(
-            self._directory,
-            expiration_ms=self._expiration_ms,
-            read_only=read_only,
-            snapshots=None if read_only else self._snapshots,
-        )
-        # A snapshot from before the first segment lacks batches that retention has deleted: its sequences are outdated.
-        before_offset = max(self._start_offset, self._segments[0].base_offset - 1)
-        producers.truncate_and_reload(before_offset, segment.base_offset, self._clock.now_ms())
-        earlier = [each for each in self._segments if each.base_offset < segment.base_offset]
-        if earlier:
-            replay(producers, earlier, segment.base_offset)
-        for each in earlier:
-            each.unload()
-        return producers
+    def _say_progress(self) -> None:
+        """Log now and then how far recovery is: those who ask for the log wait until it is done."""
+        if monotonic() - self._said_s > _SAY_S:
+            self._said_s = monotonic()
+            done, count = self.report.scanned_segments, len(self._segments)
+            logger.info("%s is being recovered: %d of its %d segments were read", self._directory.name, done, count)
 
     def _allows_offset_gaps(self, before: Segment, after: Segment) -> bool:
         """True if offsets may be missing between two whole segments.
@@ -276,11 +290,11 @@ class _Recovery:
         first = next(framed_batches(after), None)
         if first is not None and first.last_offset - before.base_offset > LARGEST_OFFSET_DELTA:
             return True
-        return (
-            self._may_lack
-            or self._config.compact
-            or any(lacks_offsets(segment.base_offset, framed_batches(segment)) for segment in self._segments)
-        )
+        if not self._may_lack:
+            self._may_lack = self._config.compact or any(
+                lacks_offsets(segment.base_offset, framed_batches(segment)) for segment in self._segments
+            )
+        return self._may_lack
 
     def _drop(self, segments: list[Segment], reason: str, *, are_missed: bool = False) -> None:
         """Drop the log's last segments, the very last first, so that a crash leaves no segment after a gap.
@@ -341,8 +355,7 @@ class _Recovery:
         if end_offset < self._start_offset:
             bases.clear()
             self._drop(segments, f"the log ends at {end_offset}, and is to begin at {self._start_offset}")
-            for offset in snapshots.offsets:
-                snapshots.remove(offset)
+            snapshots.remove_all(snapshots.offsets)
             self._epochs.clear()
             end_offset = self._start_offset
         else:
@@ -350,9 +363,8 @@ class _Recovery:
             if segments:
                 self._start_offset = max(self._start_offset, segments[0].base_offset)
             if is_clean:  # opening the log removes readable strays, as a broker's opening does
-                for offset in snapshots.strays(bases):
-                    if not snapshots.is_readable(offset):
-                        snapshots.remove(offset)
+                strays = snapshots.strays(bases)
+                snapshots.remove_all([offset for offset in strays if not snapshots.is_readable(offset)])
             else:
                 snapshots.remove_strays(bases)
                 self._leave_snapshots_before_start(checkpointed_start, end_offset)
@@ -371,7 +383,9 @@ class _Recovery:
         that segment again. Here it stays if it has producers.
         """
         assert self._snapshots is not None
+        left_out = []
         for offset in self._snapshots.offsets:
             is_kept = checkpointed_start < offset == self._start_offset and self._snapshots.has_producers(offset)
             if offset <= self._start_offset and offset != end_offset and not is_kept:
-                self._snapshots.remove(offset)
+                left_out.append(offset)
+        self._snapshots.remove_all(left_out)

@@ -36,7 +36,7 @@ class RecoveredSnapshots(SnapshotFiles):
         states = list(states)
         if offset in self._found and self._holds(offset, states):
             self.sync_found(offset)
-            self.offsets = sorted({*self.offsets, offset})
+            self._add(offset)
             return
         self._changed.add(offset)
         super().write(offset, states, sync=sync)
@@ -61,17 +61,14 @@ class RecoveredSnapshots(SnapshotFiles):
         except (CorruptSnapshotError, FileNotFoundError):
             return False
 
-    def remove(self, offset: int) -> None:
-        """Leave a snapshot out: `settle` removes its file unless it is written again."""
-        self.offsets = [other for other in self.offsets if other != offset]
-
     def settle(self, reason: str) -> list[Step]:
         """Remove the files left out, durably; returns the steps for all files. `reason` is that of the removals."""
         steps = []
+        kept = frozenset(self.offsets)
         for offset in sorted(self._found | self._changed):
             name = str(FileName(offset, Kind.SNAPSHOT))
-            if offset not in self.offsets:
-                super().remove(offset)
+            if offset not in kept:
+                super()._remove_file(offset)
                 if offset in self._found:
                     steps.append(Step(Repair.REMOVED, name, reason))
             elif offset not in self._found:
@@ -80,3 +77,6 @@ class RecoveredSnapshots(SnapshotFiles):
                 steps.append(Step(Repair.REBUILT, name, "its producers are not those of the log"))
         self._directory.sync()
         return steps
+
+    def _remove_file(self, offset: int) -> None:
+        """Leave the file where it is: `settle` removes it unless it is written again."""
