@@ -36,9 +36,14 @@ class Looks:
     def __init__(self) -> None:
         self._again_s = 0.0
 
+    @property
+    def are_resting(self) -> bool:
+        """True if a look took too long a moment ago."""
+        return monotonic() < self._again_s
+
     def begin(self) -> Patience:
         """Return the patience of the next look, which is over already if one took too long a moment ago."""
-        return Patience(-1.0 if monotonic() < self._again_s else LOOK_S)
+        return Patience(-1.0 if self.are_resting else LOOK_S)
 
     def end(self, patience: Patience) -> None:
         """Note a look that did not find the size. If it ran out of time, the next ones have none for a while."""

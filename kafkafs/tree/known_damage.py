@@ -78,6 +78,10 @@ class KnownDamage:
         finally:
             self._lock.release()
 
+    def is_left_alone(self, view: LogView) -> bool:
+        """True if a look took too long a moment ago and did not come to all segments: another would not either."""
+        return self._looks.are_resting and not self._looked.keys() >= frozenset(view.bases)
+
     def find(self, view: LogView, base_offset: int, position: int) -> Finding | None:
         """Return the range of a segment that begins at a position; None if none does. Other segments are not read."""
         with self._lock:

@@ -6,6 +6,7 @@ import pytest
 from damaged_logs import DamagedLog
 from memory_logs import NOW_MS, LogOnMemory, sent
 
+from kafkafs.content import patience
 from kafkafs.tree.known_damage import KnownDamage
 from storage.verify import log_check
 from storage.verify.batch_check import CheckedBatch, check_batch
@@ -69,3 +70,18 @@ def test_damage_in_what_was_appended_is_found_after_the_last_good_offset(decoded
     (found,) = known.ranges(lab.log.view)
     assert (found.position, found.last_good_offset, found.next_good_offset) == (begin, offset - 1, offset + 1)
     assert decoded == [offset, offset + 1]
+
+
+def test_a_log_whose_damage_takes_too_long_to_find_is_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = DamagedLog(close=False)
+    known = KnownDamage()
+    view = lab.log.view
+    assert not known.is_left_alone(view)
+    monkeypatch.setattr(patience, "LOOK_S", 1e-9)
+    assert not known.look(view)
+    assert known.is_left_alone(view)
+    monkeypatch.setattr(patience, "REST_S", -1.0)
+    assert not known.look(view)
+    assert known.is_left_alone(view), "a look that had no patience ends no rest"
+    known.ranges(view)
+    assert not known.is_left_alone(view), "all is known"
