@@ -123,6 +123,7 @@ class _Recovery:
         self._snapshots: RecoveredSnapshots | None = None
         self._producers: ProducersRecovery | None = None
         self._end_offset: int | None = None  # None until the log's end is read
+        self._recovered_to = -1  # the base offset of the segment up to which all were read and kept
         self._said_s = monotonic()
 
     def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int | None) -> None:
@@ -213,13 +214,17 @@ class _Recovery:
             self._add(repair, FileName(segment.base_offset, kind), reason)
 
     def _recover(self, believed: int) -> bool:
-        """Read the segments after the trusted ones, and keep their sound batches; False if one was split."""
-        unsure = self._segments[believed:]
+        """Read the segments after the trusted ones, and keep their sound batches; False if one was split.
+
+        After that it goes on with the parts: the segments before them are as they should be.
+        """
+        first = max(believed, sum(segment.base_offset < self._recovered_to for segment in self._segments))
+        unsure = self._segments[first:]
         if not unsure:
             return True
         assert self._snapshots is not None
         assert self._producers is not None
-        producers = self._producers.before_unsure(believed)
+        producers = self._producers.before_unsure(first)
         if unsure[0].base_offset in self._snapshots.offsets:
             self._snapshots.sync_found(unsure[0].base_offset)
         for index, segment in enumerate(unsure):
@@ -228,6 +233,7 @@ class _Recovery:
             building = IndexBuilder(segment.base_offset, self._config)
             scan = self._scan(segment, building, producers)
             if scan.overflows:
+                self._recovered_to = segment.base_offset
                 return self._split(segment)
             producers.set_end_offset(scan.next_offset)
             self._end_offset = scan.next_offset
