@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
+from storage.files import taking_turns
 from storage.store import Maintenance, Mode, recover_unclosed_logs
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def recovered_beside(store: Store, clock: Clock) -> Iterator[Callable[[], None]]
 
 def _recover(store: Store, clock: Clock, stopped: Event) -> None:
     try:
-        rest = recover_unclosed_logs(store, clock, is_stopped=stopped.is_set)
+        with taking_turns():
+            rest = recover_unclosed_logs(store, clock, is_stopped=stopped.is_set)
     except Exception:
         log.exception("recovering the logs ended with an error that kafkafs does not handle: this is a bug")
         return
@@ -79,7 +81,8 @@ def is_maintained(store: Store, options: MountOptions) -> bool:
 
 def _maintain(maintenance: Maintenance) -> None:
     try:
-        maintenance.run()
+        with taking_turns():
+            maintenance.run()
     except Exception:
         log.exception("maintenance ended with an error that kafkafs does not handle: this is a bug")
 

@@ -8,8 +8,9 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kafkafs.mount.dispatch import SHARE_THREADS, Pace, Share, Turn
+from kafkafs.mount.dispatch import SHARE_THREADS, Pace, Share, Turn, in_thread
 from storage.budget import MustWaitError
+from storage.files import turns
 
 
 def test_no_other_task_runs_while_it_is_free() -> None:
@@ -149,3 +150,19 @@ def test_the_work_of_one_partition_leaves_threads_for_others() -> None:
             is_over.set()
 
     trio.run(main)
+
+
+def test_work_in_a_thread_takes_turns_and_the_event_loop_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(turns, "_TURN_S", -1.0)
+    monkeypatch.setattr(turns, "sleep", pauses.append)
+
+    async def work_everywhere() -> list[int]:
+        turns.give_way()
+        numbers = [len(pauses)]
+        for run in (in_thread, Share().run):
+            await run(turns.give_way)
+            numbers.append(len(pauses))
+        return numbers
+
+    assert trio.run(work_everywhere) == [0, 1, 2]
