@@ -100,9 +100,9 @@ class DamageDirectory(Directory):
 def _is_long_to_read(source: LogSource, view: LogView, *, is_free: bool = False) -> bool:
     """True if finding the damage takes reading more than a `stat` may, or anything at all if it has to be free."""
     damage = _damage_of(source, view)
-    return damage.is_left_alone(view) or damage.unread_bytes(view) > (
-        0 if is_free else source.options.counted_bytes_max
-    )
+    if damage.is_left_alone(view):
+        return True
+    return damage.unread_bytes(view) > (0 if is_free else source.options.counted_bytes_max)
 
 
 def _is_long_to_list(source: LogSource, view: LogView, *, is_free: bool) -> bool:

@@ -1,8 +1,8 @@
 """Turns: a thread that makes very many system calls lets other threads run in between.
 
-CPython's lock is free during a system call. One on a file's name takes some microseconds, and another thread needs
-more than that to wake up: then the lock is taken again, and a thread in a loop of such calls keeps the others waiting
-for a tenth of a second and more. So it sleeps for a moment now and then, which is long enough for them to wake up.
+CPython's lock is free during a system call. A call on a file's name takes some microseconds, and another thread needs
+more time than that to wake up. By then the caller has the lock again, so a thread in a loop of such calls keeps all
+others waiting for a tenth of a second and more. Such a thread sleeps now and then, for long enough that they wake up.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _turn: Final = _Turn()
 
 @contextmanager
 def taking_turns() -> Iterator[None]:
-    """Let this thread pause now and then in a block: others wait for it, and none of them for what it does."""
+    """Let this thread pause for a moment each time that it has run for a while in the block."""
     _turn.ends_s = monotonic() + _TURN_S
     try:
         yield
