@@ -51,15 +51,11 @@ class CheckedScan:
                     batch.check_crc()
                 last_offset = batch.last_offset
                 if last_offset < next_offset:
-                    first_offset = batch.base_offset
-                    self.error = CorruptBatchError(
-                        f"the batch has the offsets {first_offset} to {last_offset} where {next_offset} is due",
-                        path=path,
-                        position=batch.position,
-                        offset=first_offset,
-                    )
-                    return
+                    raise _misplaced(batch, batch.base_offset, next_offset)
                 if last_offset > offset_max:
+                    first_offset = batch.read_first_offset()
+                    if not begins_segment(batch, first_offset, next_offset):
+                        raise _misplaced(batch, first_offset, next_offset)
                     self.overflows = True
                     return
                 next_offset = last_offset + 1
@@ -71,6 +67,22 @@ class CheckedScan:
             self.next_offset = next_offset
             if kept is not None:
                 self.position = kept.position + kept.size_bytes
+
+
+def begins_segment(batch: Batch, first_offset: int, due_offset: int) -> bool:
+    """True if a segment may begin with the batch, which begins with this offset, after one that ends before another.
+
+    The header of an old compressed batch has its last offset only, and may contradict its records.
+    """
+    return due_offset <= first_offset and batch.last_offset - first_offset <= LARGEST_OFFSET_DELTA
+
+
+def _misplaced(batch: Batch, first_offset: int, due_offset: int) -> CorruptBatchError:
+    return CorruptBatchError(
+        f"the batch has the offsets {first_offset} to {batch.last_offset} where {due_offset} is due",
+        position=batch.position,
+        offset=first_offset,
+    )
 
 
 def lacks_offsets(base_offset: int, batches: Iterable[Batch]) -> bool:

@@ -5,10 +5,12 @@ Old brokers and cleaners made such segments. The parts get no indexes: the calle
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptBatchError
 from storage.record.layout import LARGEST_OFFSET_DELTA
+from storage.segment.checked_scan import begins_segment
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.replacement import replace_segments
 from storage.segment.scan import WINDOW_BYTES, LogScan
@@ -42,12 +44,15 @@ def split_segment(directory: Directory, base_offset: int) -> list[int]:
 def _parts(log: ReadableFile, base_offset: int) -> list[tuple[int, int]]:
     """Return the base offset and the position of each part."""
     parts = [(base_offset, 0)]
-    try:
+    due_offset = base_offset
+    with suppress(CorruptBatchError):  # the damage goes into the last part, and its recovery sees it
         for batch in LogScan(log):
             if batch.last_offset - parts[-1][0] > LARGEST_OFFSET_DELTA:
-                parts.append((batch.read_first_offset(), batch.position))
-    except CorruptBatchError:
-        pass  # the damage goes into the last part, and its recovery sees it
+                first_offset = batch.read_first_offset()
+                if not begins_segment(batch, first_offset, due_offset):
+                    break
+                parts.append((first_offset, batch.position))
+            due_offset = batch.last_offset + 1
     return parts
 
 

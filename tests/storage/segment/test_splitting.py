@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,6 +38,11 @@ def new_batch(offset: int) -> bytes:
 
 def old_batch(offset: int) -> bytes:
     return encode_entry(entry_of(record(offset), 1))
+
+
+def lying_batch(*offsets: int) -> bytes:
+    """Make a compressed batch of these offsets whose header has another last one, far from them."""
+    return encode_entry(replace(wrapper_of([record(offset) for offset in offsets], 0, GZIP), offset=9 * RANGE))
 
 
 def put(files: MemoryFiles, name: FileName, data: bytes) -> None:
@@ -161,6 +167,28 @@ def test_segments_behind_it_stay() -> None:
     assert bases_of(lab.files) == (*BASES, following)
     lab.open()
     assert lab.values() == [b"%d" % offset for offset in (*OFFSETS, following, following + 1)]
+
+
+@pytest.mark.parametrize("inner", [(0, 1), (BASE, BASE + 1), (BASE + 2, BASE + 3)], ids=["before", "same", "wide"])
+def test_a_batch_whose_header_contradicts_its_records_is_cut_and_nothing_else(inner: tuple[int, int]) -> None:
+    """Its header says that it needs a segment of its own, and its records would begin that one where another is."""
+    lying = lying_batch(*inner)
+    before = [new_batch(BASE), new_batch(BASE + 1)]
+    lab = segment_of([*before, lying])
+    report = lab.recover()
+    assert (report.steps[0].repair, report.lost_bytes) == (Repair.CUT, len(lying))
+    assert bases_of(lab.files) == (BASE,)
+    assert lab.contents()[str(FileName(BASE, Kind.LOG))] == b"".join(before)
+
+
+def test_a_later_batch_that_contradicts_its_records_stays_with_the_last_part() -> None:
+    lying = lying_batch(BASE, BASE + 1)
+    sound = [new_batch(BASE), new_batch(3 * RANGE)]
+    lab = segment_of([*sound, lying])
+    report = lab.recover()
+    assert report.lost_bytes == len(lying)
+    assert bases_of(lab.files) == (BASE, 3 * RANGE)
+    assert [lab.contents()[str(FileName(base, Kind.LOG))] for base in bases_of(lab.files)] == sound
 
 
 def test_two_of_them_are_both_split() -> None:
