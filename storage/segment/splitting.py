@@ -8,8 +8,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import CorruptBatchError
+from storage.errors import CorruptBatchError, TooManySegmentsError
 from storage.record.layout import LARGEST_OFFSET_DELTA
+from storage.segment import names
 from storage.segment.checked_scan import begins_segment
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.replacement import replace_segments
@@ -26,9 +27,17 @@ def split_segment(directory: Directory, base_offset: int) -> list[int]:
     """Replace the segment by parts, each beginning at the first batch that does not fit into the one before.
 
     Returns their base offsets, of which the segment's own is the first. Bytes that are no batch stay at the end.
+    Raises `TooManySegmentsError`, before any change, if the log would have too many segments then.
     """
     with directory.open_reading(str(FileName(base_offset, Kind.LOG))) as log:
         parts = _parts(log, base_offset)
+        count = sum(name.endswith(Kind.LOG) for name in directory.names()) + len(parts) - 1
+        if count > names.SEGMENTS_MAX:
+            raise TooManySegmentsError(
+                f"the segment at {base_offset} has offsets for {len(parts):,} segments, "
+                f"and no more than {names.SEGMENTS_MAX:,} of a partition are taken in",
+                path=directory.path,
+            )
         for index, (part_base, start) in enumerate(parts):
             end = parts[index + 1][1] if index + 1 < len(parts) else log.size_bytes()
             part = str(FileName(part_base, Kind.LOG, FileSuffix.CLEANED))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_logs import DIRECTORY, NOW_MS, SETTINGS, LogOnMemory
 
-from storage.errors import OffsetOutOfRangeError
+from storage.errors import OffsetOutOfRangeError, TooManySegmentsError
 from storage.log.recover.report import Repair
+from storage.segment import names
 from storage.segment.names import FileName, FileSuffix, Kind, parse_name
 from storage.segment.segment import Segment
 from storage.segment.splitting import split_segment
@@ -189,6 +190,15 @@ def test_a_later_batch_that_contradicts_its_records_stays_with_the_last_part() -
     assert report.lost_bytes == len(lying)
     assert bases_of(lab.files) == (BASE, 3 * RANGE)
     assert [lab.contents()[str(FileName(base, Kind.LOG))] for base in bases_of(lab.files)] == sound
+
+
+def test_a_segment_is_not_split_into_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = segment_of(map(new_batch, OFFSETS))
+    monkeypatch.setattr(names, "SEGMENTS_MAX", len(BASES) - 1)
+    with pytest.raises(TooManySegmentsError, match=f"the segment at {BASE} has offsets for {len(BASES)} segments"):
+        lab.recover()
+    assert bases_of(lab.files) == (BASE,)
+    assert lab.contents()[str(FileName(BASE, Kind.LOG))] == b"".join(map(new_batch, OFFSETS))
 
 
 def test_two_of_them_are_both_split() -> None:
