@@ -14,6 +14,7 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+from storage.cluster import QUORUM_STATE_NAME, is_metadata_snapshot
 from storage.errors import missing_file
 from storage.files import Access, NamedFiles, access_of
 from storage.log import EPOCHS_NAME
@@ -100,6 +101,9 @@ class _Common:
             return mode
         uid, gid = self._owner
         of_group, of_others = mode >> 3 & 0o7, mode & 0o7
+        if found.uid not in (uid, _ROOT_UID):  # the file's owner may be one of them, and have fewer bits
+            of_group &= mode >> 6
+            of_others &= mode >> 6
         certain = of_group & of_others
         if uid == _ROOT_UID:
             of_owner = 0o7
@@ -224,4 +228,6 @@ class Rights:
 
 
 def _is_of_log(name: str) -> bool:
-    return parse_name(name) is not None or name in (EPOCHS_NAME, _PARTITION_METADATA_NAME)
+    if parse_name(name) is not None or name in (EPOCHS_NAME, _PARTITION_METADATA_NAME):
+        return True
+    return name == QUORUM_STATE_NAME or is_metadata_snapshot(name)  # `.kafkafs/cluster` and `config` show them

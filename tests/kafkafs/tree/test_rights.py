@@ -61,6 +61,8 @@ def changed(name: str, mode: int, uid: int = OWNER, gid: int = GROUP) -> Callabl
         (changed(LOG, 0o604), 0o705),
         (changed(f"{0:020}.index", 0o600), 0o700),
         (changed("leader-epoch-checkpoint", 0o600), 0o700),
+        (changed("quorum-state", 0o600), 0o700),
+        (changed(f"{298:020}-{1:010}.checkpoint", 0o600), 0o700),
         (changed("notes", 0o600), 0o755),
         (changed(".", 0o700), 0o700),
         (changed(".", 0o751), 0o750),
@@ -68,6 +70,7 @@ def changed(name: str, mode: int, uid: int = OWNER, gid: int = GROUP) -> Callabl
         (changed(".", 0o775), 0o755),
         (changed(LOG, 0o644, uid=OTHER), 0o555),
         (changed(LOG, 0o640, uid=OTHER), 0o050),
+        (changed(LOG, 0o044, uid=OTHER), 0),
         (changed(LOG, 0o640, gid=OTHER), 0o700),
         (changed(LOG, 0o604, gid=OTHER), 0o700),
         (changed(LOG, 0o600, uid=0, gid=0), 0),
@@ -76,8 +79,9 @@ def changed(name: str, mode: int, uid: int = OWNER, gid: int = GROUP) -> Callabl
 def test_what_a_directory_and_its_files_grant_in_common(
     partition: Path, change: Callable[[Path], None], mode: int
 ) -> None:
-    (partition / "leader-epoch-checkpoint").touch()
-    os.chown(partition / "leader-epoch-checkpoint", OWNER, GROUP)
+    for name in ("leader-epoch-checkpoint", "quorum-state", f"{298:020}-{1:010}.checkpoint"):
+        (partition / name).touch()
+        os.chown(partition / name, OWNER, GROUP)
     change(partition)
     assert access(partition) == Access(OWNER, GROUP, mode)
 
