@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from kafkafs.tree.rights import Rights
+from kafkafs.tree import rights
+from kafkafs.tree.rights import Recent, Rights
 from storage.clock import Clock
 from storage.files import Access, Files, listed
 from storage.log_dir import LogDir
@@ -129,3 +130,27 @@ def test_what_is_gone_has_the_access_that_was_known(partition: Path) -> None:
     rights = Rights([LogDir(directory)], is_shared=False)
     assert rights.of_log(directory.at("t-1"), known) == known
     assert rights.of_log(directory.at("t-1")).mode == 0o500
+
+
+@pytest.mark.parametrize(("taken_s", "kept_s"), [(0.0, 1.0), (0.03, 3.0), (0.5, 5.0), (7.0, 7.0)])
+def test_rights_are_kept_for_a_few_seconds_however_long_finding_them_takes(
+    monkeypatch: pytest.MonkeyPatch, taken_s: float, kept_s: float
+) -> None:
+    now_s = used_s = 100.0
+    looks = 0
+
+    def find(_: int | None) -> int:
+        nonlocal looks, now_s, used_s
+        looks += 1
+        used_s += taken_s
+        now_s += 50 * taken_s  # beside other threads
+        return looks
+
+    monkeypatch.setattr(rights, "monotonic", lambda: now_s)
+    monkeypatch.setattr(rights, "thread_time", lambda: used_s)
+    recent = Recent(find)
+    assert recent.get() == 1
+    now_s += kept_s - 0.01
+    assert recent.get() == 1
+    now_s += 0.02
+    assert recent.get() == 2
