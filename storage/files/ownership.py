@@ -127,6 +127,9 @@ def _regular(directory: Directory, name: str) -> FileStatus | None:
 
 def _known_model(directory: Directory, offset: str, suffix: str) -> tuple[str, FileStatus] | None:
     """Return the file of the segment before an offset, and its status, if it is known without listing names."""
+    status = _regular(directory, offset + suffix)
+    if status is not None:  # the new file is about to replace this one
+        return offset + suffix, status
     made = directory.made.get(suffix)
     if made is None or not made.offset <= offset < made.following:
         return None
