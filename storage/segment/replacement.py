@@ -82,14 +82,14 @@ class _Finishing:
     def __init__(self, directory: Directory, names: Iterable[str]) -> None:
         self.leftovers: list[Leftover] = []
         self._directory = directory
-        self._names = list(parsed(sorted(names)))
+        self._names = dict.fromkeys(parsed(sorted(names)))  # in order
 
     def having(self, suffix: FileSuffix) -> list[FileName]:
         return [name for name in self._names if name.suffix is suffix]
 
     def remove(self, name: FileName, reason: str) -> None:
         self._directory.remove(str(name))
-        self._names.remove(name)
+        del self._names[name]
         self.leftovers.append(Leftover(str(name), None, reason))
 
     def remove_incomplete(self) -> None:
