@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from storage.clock import duration_text
@@ -205,20 +206,29 @@ class SegmentExtent(NamedTuple):
 def grouped(segments: Sequence[SegmentExtent], config: TopicConfig) -> list[list[SegmentExtent]]:
     """Group consecutive segments up to the size of one segment; every segment is in a group."""
     groups: list[list[SegmentExtent]] = []
+    group_bytes = _Bytes(0, 0, 0)
     for segment in segments:
-        if groups and _fits(segment, groups[-1], config):
+        own_bytes = _Bytes(segment.size_bytes, segment.offset_index_bytes, segment.time_index_bytes)
+        together = _Bytes(*map(add, group_bytes, own_bytes))
+        if groups and _fits(segment, groups[-1][0], together, config):
             groups[-1].append(segment)
+            group_bytes = together
         else:
             groups.append([segment])
+            group_bytes = own_bytes
     return groups
 
 
-def _fits(segment: SegmentExtent, group: Sequence[SegmentExtent], config: TopicConfig) -> bool:
-    together = [*group, segment]
+class _Bytes(NamedTuple):
+    log: int
+    offset_index: int
+    time_index: int
+
+
+def _fits(segment: SegmentExtent, first: SegmentExtent, together: _Bytes, config: TopicConfig) -> bool:
     return (
-        sum(each.size_bytes for each in together) <= config.segment_bytes
-        and sum(each.offset_index_bytes for each in together) <= config.segment_index_bytes
-        and sum(each.time_index_bytes for each in together) <= config.segment_index_bytes
+        together.log <= config.segment_bytes
+        and max(together.offset_index, together.time_index) <= config.segment_index_bytes
         # An empty segment has no offsets; if they counted, each 2^31 of them would leave one.
-        and (segment.size_bytes == 0 or segment.end_offset - 1 - group[0].base_offset <= LARGEST_OFFSET_DELTA)
+        and (segment.size_bytes == 0 or segment.end_offset - 1 - first.base_offset <= LARGEST_OFFSET_DELTA)
     )
