@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.record.reading import read_batches
+from storage.segment.checked_scan import base_of_part
 from storage.segment.index.builder import IndexBuilder
 from storage.segment.names import FileName, FileSuffix, Kind, parsed
 from storage.segment.segment import Segment
@@ -36,21 +37,27 @@ class CountedSegments:
         self.bases: list[int] = []
         self._limit_bytes = min(limit_bytes, _LARGEST_LOG_BYTES)
         self._used_bytes = 0  # of the last segment
+        self._due_offset = 0  # after the last batch
 
     def begin(self, base_offset: int) -> None:
         """Begin a segment at the offset for the following batches."""
         self.bases.append(base_offset)
         self._used_bytes = 0
+        self._due_offset = base_offset
 
     def add(self, batch: Batch, kept: KeptBatch) -> None:
-        """Add the kept bytes of the next batch."""
+        """Add the kept bytes of the next batch.
+
+        Raises `CorruptBatchError` if they need a segment of their own and cannot begin one.
+        """
         if not kept.is_unchanged:
             (batch,) = read_batches(kept.data)
         is_too_large = self._used_bytes > 0 and self._used_bytes + batch.size_bytes > self._limit_bytes
         if is_too_large or batch.last_offset - self.bases[-1] > LARGEST_OFFSET_DELTA:
-            self.begin(batch.read_first_offset())
+            self.begin(base_of_part(batch, self._due_offset))
         self._used_bytes += batch.size_bytes
         self.size_bytes += batch.size_bytes
+        self._due_offset = batch.last_offset + 1
         self._take(batch, kept)
 
     def flush(self) -> int:

@@ -24,16 +24,18 @@ class CheckedScan:
 
     After the iteration `position` and `next_offset` follow the last of them. `error` says why the rest is bad; it is
     None where the file ends, even within a batch. `overflows` is true if the next batch is sound, but its offsets do
-    not fit into 31 bits relative to the segment's base.
+    not fit into 31 bits relative to the segment's base. A batch that would need a segment of its own at or after
+    `end_offset`, where the next segment begins, is bad.
     """
 
-    def __init__(self, file: ReadableFile, base_offset: int) -> None:
+    def __init__(self, file: ReadableFile, base_offset: int, end_offset: int | None = None) -> None:
         self.position = 0
         self.next_offset = base_offset
         self.error: CorruptBatchError | None = None
         self.overflows = False
         self._scan = LogScan(file)
         self._base_offset = base_offset
+        self._end_offset = end_offset
 
     @property
     def trailing_bytes(self) -> int:
@@ -53,9 +55,7 @@ class CheckedScan:
                 if last_offset < next_offset:
                     raise _misplaced(batch, batch.base_offset, next_offset)
                 if last_offset > offset_max:
-                    first_offset = batch.read_first_offset()
-                    if not begins_segment(batch, first_offset, next_offset):
-                        raise _misplaced(batch, first_offset, next_offset)
+                    base_of_part(batch, next_offset, self._end_offset)
                     self.overflows = True
                     return
                 next_offset = last_offset + 1
@@ -69,12 +69,20 @@ class CheckedScan:
                 self.position = kept.position + kept.size_bytes
 
 
-def begins_segment(batch: Batch, first_offset: int, due_offset: int) -> bool:
-    """True if a segment may begin with the batch, which begins with this offset, after one that ends before another.
+def base_of_part(batch: Batch, due_offset: int, end_offset: int | None = None) -> int:
+    """Return the base offset of a segment that begins with the batch, after one that ends before `due_offset`.
 
-    The header of an old compressed batch has its last offset only, and may contradict its records.
+    Raises `CorruptBatchError` if the batch cannot begin one there, below `end_offset`. The header of an old compressed
+    batch has its last offset only, and may contradict its records.
     """
-    return due_offset <= first_offset and batch.last_offset - first_offset <= LARGEST_OFFSET_DELTA
+    first_offset = batch.read_first_offset()
+    if (
+        first_offset < due_offset
+        or batch.last_offset - first_offset > LARGEST_OFFSET_DELTA
+        or (end_offset is not None and batch.last_offset >= end_offset)
+    ):
+        raise _misplaced(batch, first_offset, due_offset)
+    return first_offset
 
 
 def _misplaced(batch: Batch, first_offset: int, due_offset: int) -> CorruptBatchError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import CorruptBatchError, TooManySegmentsError
 from storage.record.layout import LARGEST_OFFSET_DELTA
 from storage.segment import names
-from storage.segment.checked_scan import begins_segment
+from storage.segment.checked_scan import base_of_part
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.replacement import replace_segments
 from storage.segment.scan import WINDOW_BYTES, LogScan
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 _COPY_BYTES: Final = WINDOW_BYTES
 
 
-def split_segment(directory: Directory, base_offset: int) -> list[int]:
+def split_segment(directory: Directory, base_offset: int, end_offset: int | None = None) -> list[int]:
     """Replace the segment by parts, each beginning at the first batch that does not fit into the one before.
 
-    Returns their base offsets, of which the segment's own is the first. Bytes that are no batch stay at the end.
+    Returns their base offsets, of which the segment's own is the first, and all are below `end_offset`, where the next
+    segment begins. Bytes that are no batch stay at the end.
     Raises `TooManySegmentsError`, before any change, if the log would have too many segments then.
     """
     with directory.open_reading(str(FileName(base_offset, Kind.LOG))) as log:
-        parts = _parts(log, base_offset)
+        parts = _parts(log, base_offset, end_offset)
         count = sum(name.endswith(Kind.LOG) for name in directory.names()) + len(parts) - 1
         if count > names.SEGMENTS_MAX:
             raise TooManySegmentsError(
@@ -50,17 +51,14 @@ def split_segment(directory: Directory, base_offset: int) -> list[int]:
     return bases
 
 
-def _parts(log: ReadableFile, base_offset: int) -> list[tuple[int, int]]:
+def _parts(log: ReadableFile, base_offset: int, end_offset: int | None) -> list[tuple[int, int]]:
     """Return the base offset and the position of each part."""
     parts = [(base_offset, 0)]
     due_offset = base_offset
     with suppress(CorruptBatchError):  # the damage goes into the last part, and its recovery sees it
         for batch in LogScan(log):
             if batch.last_offset - parts[-1][0] > LARGEST_OFFSET_DELTA:
-                first_offset = batch.read_first_offset()
-                if not begins_segment(batch, first_offset, due_offset):
-                    break
-                parts.append((first_offset, batch.position))
+                parts.append((base_of_part(batch, due_offset, end_offset), batch.position))
             due_offset = batch.last_offset + 1
     return parts
 

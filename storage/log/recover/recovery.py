@@ -7,6 +7,7 @@ Rules and outcome are a broker's, except that damage costs no more than what lie
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SAY_S: Final = 2.0
-"""How long recovery goes on without a word about it."""
+_SAY_S: Final = 2.0  # how long recovery goes on without a word about it
 _INDEXES: Final = SEGMENT_KINDS[1:]
 _CHANGES: Final = {
     IndexChange.MADE: (Repair.REBUILT, "it was missing"),
@@ -123,7 +123,7 @@ class _Recovery:
         self._snapshots: RecoveredSnapshots | None = None
         self._producers: ProducersRecovery | None = None
         self._end_offset: int | None = None  # None until the log's end is read
-        self._recovered_to = -1  # the base offset of the segment up to which all were read and kept
+        self._recovered_to = -1  # where the segment begins before which all were read
         self._said_s = monotonic()
 
     def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int | None) -> None:
@@ -260,7 +260,7 @@ class _Recovery:
     def _scan(self, segment: Segment, building: IndexBuilder, producers: ProducerStates) -> CheckedScan:
         """Read the segment, and apply every batch that is kept to indexes, epochs and producers."""
         with segment.open_log() as file:
-            scan = CheckedScan(file, segment.base_offset)
+            scan = CheckedScan(file, segment.base_offset, self._end_of(segment))
             add, latest_epoch = building.add, self._epochs.latest_epoch
             starts: list[EpochStart] = []  # of which one may begin with every batch
             for batch in scan:
@@ -281,12 +281,16 @@ class _Recovery:
         self._say_progress()
         return scan
 
+    def _end_of(self, segment: Segment) -> int | None:
+        """Return where the next segment begins; None for the last one."""
+        following = bisect_right(self._segments, segment.base_offset, key=lambda each: each.base_offset)
+        return self._segments[following].base_offset if following < len(self._segments) else None
+
     def _say_progress(self) -> None:
-        """Log now and then how far recovery is: those who ask for the log wait until it is done."""
         if monotonic() - self._said_s > _SAY_S:
             self._said_s = monotonic()
             done, count = self.report.scanned_segments, len(self._segments)
-            logger.info("%s is being recovered: %d of its %d segments were read", self._directory.name, done, count)
+            logger.info("%s is being recovered: %d segments read, of %d", self._directory.name, done, count)
 
     def _allows_offset_gaps(self, before: Segment, after: Segment) -> bool:
         """True if offsets may be missing between two whole segments.
@@ -342,12 +346,10 @@ class _Recovery:
                     file.sync()
 
     def _split(self, segment: Segment) -> bool:
-        bases = split_segment(self._directory, segment.base_offset)
+        bases = split_segment(self._directory, segment.base_offset, self._end_of(segment))
         reason = f"its offsets are too many for an index; it is now {len(bases)} segments"
         self._add(Repair.SPLIT, FileName(segment.base_offset, Kind.LOG), reason)
         return False
-
-    # Bounds
 
     def trim_to_bounds(self, *, is_clean: bool) -> None:
         """Empty a log that ends before its start, and trim producers and epochs to the log."""

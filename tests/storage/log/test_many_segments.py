@@ -100,7 +100,7 @@ def test_recovery_says_how_far_it_is(
     monkeypatch.setattr(recovery, "_SAY_S", -1.0)
     with caplog.at_level(logging.INFO):
         open_to_write(path)
-    assert "t-0 is being recovered: 2 of its 5 segments were read" in caplog.messages
+    assert "t-0 is being recovered: 2 segments read, of 5" in caplog.messages
 
 
 def test_an_empty_segment_is_not_opened_in_a_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,3 +229,22 @@ def test_a_crash_anywhere_loses_nothing() -> None:
             lab.open_after_crash(files)
             assert lab.values() == [b"%d" % offset for offset in OFFSETS]
             assert {name: data for name, data in lab.contents().items() if name.endswith(Kind.LOG)} == expected
+
+
+@pytest.mark.parametrize("is_clean", [True, False], ids=["closed", "crashed"])
+@pytest.mark.parametrize("following", [BASE + 3 * RANGE, BASE + 2 * RANGE], ids=["at the next", "beyond it"])
+def test_a_part_takes_no_place_of_the_segments_that_follow(following: int, *, is_clean: bool) -> None:
+    beyond = new_batch(BASE + 3 * RANGE)
+    lab = segment_of([new_batch(BASE), beyond])
+    real = b"".join(new_batch(following + number) for number in range(5))
+    put(lab.files, FileName(following, Kind.LOG), real)
+    if is_clean:
+        lab.files.remove(f"{DIRECTORY}/{FileName(BASE, Kind.OFFSET_INDEX)}")
+    report = lab.recover(is_clean=is_clean)
+    assert Repair.SPLIT not in {step.repair for step in report.steps}
+    if is_clean:  # what is trusted stays
+        assert lab.contents()[str(FileName(following, Kind.LOG))] == real
+        assert report.lost_bytes == 0
+    else:  # what lies after damage does not, and is told
+        assert bases_of(lab.files) == (BASE,)
+        assert report.lost_bytes == len(beyond) + len(real)
