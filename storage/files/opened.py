@@ -38,7 +38,7 @@ class FileStatus:
     is_link: bool = False  # a symbolic link; then the answer is about the link and not its target
     uid: int = 0
     gid: int = 0
-    mode: int = 0o644  # the permission bits alone
+    mode: int = 0o644  # the permission bits alone; in a sticky directory only its owner may write
     special: int = 0  # the type, as in `st_mode`, of what is no regular file, directory or link
     names: int = 1  # how many hard links lead to it
     changed_ns: int = field(default=0, compare=False)  # when its contents, its name or its rights last changed
@@ -68,11 +68,17 @@ class FileStatus:
             kind == stat.S_IFLNK,
             found.st_uid,
             found.st_gid,
-            found.st_mode & 0o777,
+            _permissions(found.st_mode),
             0 if kind in _ORDINARY else kind,
             found.st_nlink,
             found.st_ctime_ns,
         )
+
+
+def _permissions(mode: int) -> int:
+    """Return the permission bits. Users may change their own files alone in a sticky directory, so these say none."""
+    is_sticky = stat.S_ISDIR(mode) and mode & stat.S_ISVTX
+    return mode & 0o777 & (~0o022 if is_sticky else ~0)
 
 
 class Access(NamedTuple):

@@ -353,3 +353,16 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path, kind: type[Files
         kind().directory(tmp_path).replace("pipe", b"data")
     assert (tmp_path / "pipe").is_fifo()
     assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_sticky_directory_is_writable_for_its_owner_alone(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    for mode, said in ((0o1777, 0o755), (0o777, 0o777), (0o1775, 0o755)):
+        tmp_path.chmod(mode)
+        status = Files().directory(tmp_path).own_status()
+        assert status is not None
+        assert status.mode == said
+    (tmp_path / "f").chmod(0o1666)
+    found = Files().directory(tmp_path).status("f")
+    assert found is not None
+    assert found.mode == 0o666
