@@ -136,10 +136,13 @@ class BackupPlace:
         """
         return _usable(self._files, self._runs)
 
-    def begin(self, clock: Clock) -> tuple[str, Directory]:
-        """Make the directory of a new run, and return its name, and the directory that gets the name in the end."""
+    def begin(self, clock: Clock, bits: int) -> tuple[str, Directory]:
+        """Make the directory of a new run, and return its name, and the directory that gets the name in the end.
+
+        What is made in it has no permission bits but some of these.
+        """
         name = self.next_name(clock)
-        directory = self.run(f"{name}{_UNFINISHED}")
+        directory = self.run(f"{name}{_UNFINISHED}").limited(bits)
         directory.make()
         self._runs.sync()
         return name, directory

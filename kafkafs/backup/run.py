@@ -19,7 +19,7 @@ from kafkafs.backup.partition_plan import plan_partition
 from kafkafs.backup.places import BackupPlace, check_apart
 from kafkafs.backup.top_files import owner_of
 from storage.errors import DuplicatePartitionError, UnknownPartitionError, is_full_disk
-from storage.files import absolute_path
+from storage.files import absolute_path, copied_bits
 from storage.log_dir import check_revived
 from storage.store import Mode, Store
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kafkafs.backup.manifest import Manifest
     from kafkafs.backup.partition_plan import PartitionPlan
     from storage.clock import Clock
-    from storage.files import Files
+    from storage.files import Directory, Files
 
 
 _FULL: Final = "the disk of the backups is full: remove old runs, and run it again; it goes on from what is there"
@@ -90,7 +90,7 @@ class Backup:
             place.settle()
             place.remove_incomplete()
             earlier = [] if self._copies_all else place.usable()
-            name, directory = place.begin(self._clock)
+            name, directory = place.begin(self._clock, copied_bits(_directories(store)))
             report = RunReport(name, Path(place.run(name).path), changes=missing)
             writer = ManifestWriter(directory, self._head(store, name))
             stack.callback(writer.close)
@@ -142,6 +142,13 @@ class Backup:
             "nodeId": None if owner is None else owner.node_id,
             "toEnd": self._to_end,
         }
+
+
+def _directories(store: Store) -> Iterator[Directory]:
+    """Yield all directories of which a run may tell something."""
+    inventory = store.topics.inventory
+    yield from (log_dir.directory for log_dir in store.log_dirs)
+    yield from (each for key in inventory.partitions() if (each := inventory.directory(*key)) is not None)
 
 
 @contextmanager

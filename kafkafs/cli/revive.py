@@ -24,7 +24,7 @@ from kafkafs.locator.times import Instant, parse_time
 from kafkafs.plain_text import lines
 from storage.clock import Clock
 from storage.errors import ConfigError
-from storage.files import plain_path
+from storage.files import copied_bits, plain_path
 from storage.log_dir import DirectoryState
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def revive(
     _prepare(files, disks, log_dirs, is_plan=is_plan)
     resolved = _resolved(until, files.add_root(log_dirs[0]))
     choice = reviving.Choice(chosen, resolved and resolved.time_ms, _states(included, undelete=undelete))
-    making = reviving.Making(log_dirs, _NODE_ID, level, links, broker_settings(server_properties), resolved)
+    settings, bits = broker_settings(server_properties), copied_bits(reviving.directories_of(disks))
+    making = reviving.Making(log_dirs, _NODE_ID, level, links, settings, resolved, bits)
     notes = [*flaws, *(reviving.unlinked(files, disks, log_dirs) if links else ())]
     progress, tell = Progress.on_terminal(), _print_aside if as_commands else print_line
     with finishing("everything was revived", is_changing=not is_plan) as change:

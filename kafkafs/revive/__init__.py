@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from kafkafs.revive.building import Making, Until, begun_until, prepare_target, revive
 from kafkafs.revive.commands import command_lines
-from kafkafs.revive.disks import Disk, read_disks
+from kafkafs.revive.disks import Disk, directories_of, read_disks
 from kafkafs.revive.known import Cluster, read_cluster
 from kafkafs.revive.outcome import Outcome, committing_groups, look
 from kafkafs.revive.plan import Choice, Plan, make_plan, with_groups
@@ -42,6 +42,7 @@ __all__ = [
     "chosen_level",
     "command_lines",
     "committing_groups",
+    "directories_of",
     "look",
     "make_plan",
     "outcome_lines",

@@ -58,7 +58,10 @@ _META_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """How the node is made: where, as which node, from which settings of the old broker, and up to which time."""
+    """How the node is made: where, as which node, from which settings of the old broker, and up to which time.
+
+    What is made has no permission bits but some of `bits`.
+    """
 
     log_dirs: tuple[Path, ...]
     node_id: int
@@ -66,6 +69,7 @@ class Making:
     links: bool
     server_properties: Mapping[str, str]
     until: Until | None = None
+    bits: int = 0o777
 
 
 class Until(NamedTuple):
@@ -134,7 +138,7 @@ def revive(
     another one may go on with. Raises `NotAStoreError` if something else is there, `BuildError` if an earlier run had
     another plan, and `StoreLockedError` while another process makes a store there.
     """
-    directories = [files.add_root(path) for path in making.log_dirs]
+    directories = [files.add_root(path).limited(making.bits) for path in making.log_dirs]
     run = _Run(plan, making, directories, clock, advance)
     run.make(files)
     with ExitStack() as stack:

@@ -30,7 +30,7 @@ from storage.log_dir import (
 from storage.replicas import ACCOUNT_SUFFIX, Salvaged, read_account
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from uuid import UUID
 
@@ -181,6 +181,13 @@ def read_disks(files: Files, paths: Sequence[Path]) -> list[Disk]:
         disks.append(disk)
     check_one_cluster({str(disk.directory): disk.properties for disk in disks if disk.properties is not None})
     return disks
+
+
+def directories_of(disks: Iterable[Disk]) -> Iterator[Directory]:
+    """Yield the log directories and those of their partitions."""
+    for disk in disks:
+        yield disk.directory
+        yield from (disk.directory.at(str(name)) for name in disk.names)
 
 
 def unreadable(directory: Directory, error: OSError) -> BuildError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.salvage.account import Account
 from storage.errors import BuildError, CorruptMetadataError, NotAStoreError, StoreLockedError
-from storage.files import TEMPORARY_SUFFIX
+from storage.files import TEMPORARY_SUFFIX, copied_bits
 from storage.log import read_topic_id
 from storage.log_dir import (
     CLEAN_MARKER_NAME,
@@ -54,12 +54,14 @@ def salvage(
 ) -> Account:
     """Salvage a partition into a store at the target, which is made if it is missing.
 
+    No user may read what is made who may not read all of the partition.
+
     `advance` is given what is done, the bytes done, and those to be done; an exception of it ends the work, and leaves
     no partition. Raises `NotAStoreError` if something else is at the target, `BuildError` if the partition is there
     already, if the target lies in the store, or if the copy is not sound, and `StoreLockedError` while another process
     works there.
     """
-    directory = files.add_root(target)
+    directory = files.add_root(target).limited(copied_bits([source.directory]))
     _check_apart(files, target, source)
     _check(directory, source)
     replica = _scanned(source, advance)

@@ -1,6 +1,6 @@
 """Every operation on files that storage performs, on objects that callers receive."""
 
-from storage.files.copying import FileRange, copy_ranges
+from storage.files.copying import FileRange, copied_bits, copy_ranges, shared_bits
 from storage.files.directory import TEMPORARY_SUFFIX, Directory
 from storage.files.limits import CHECKPOINT_BYTES_MAX, PROPERTIES_BYTES_MAX, SNAPSHOT_BYTES_MAX
 from storage.files.listed import LARGE_DIRECTORY_BYTES, check_may_list
@@ -32,11 +32,13 @@ __all__ = [
     "access_of",
     "as_uri",
     "check_may_list",
+    "copied_bits",
     "copy_ranges",
     "is_in_object_store",
     "plain_path",
     "read_small_file",
     "replace_file",
+    "shared_bits",
     "store_path",
     "taking_turns",
 ]

@@ -79,6 +79,10 @@ class Directory(ABC):
     def at(self, name: str) -> Directory:
         """Return the directory of this name in it, which need not exist."""
 
+    def limited(self, bits: int) -> Directory:  # noqa: ARG002 -- most file systems have no permissions
+        """Return the same directory; what is made by way of the result has no permission bits but some of these."""
+        return self
+
     def held(self) -> AbstractContextManager[None]:
         """Let this thread use the files of one directory in a block, without going to it by its path each time.
 

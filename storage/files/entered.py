@@ -17,20 +17,15 @@ class Manner(NamedTuple):
     """How directories are entered and what is made in them: those of a store, unless said otherwise.
 
     Links are followed to files that a user named, if `follows_links`; to the directories of partitions, and to nothing
-    in these, if `follows_partitions`. New files and directories that are `private` are for this user alone. Files that
+    in these, if `follows_partitions`. New files and directories have no permission bits but some of `bits`. Files that
     are read leave the page cache as it was if it `spares_cache`.
     """
 
     is_of_store: bool = True
     follows_links: bool = False
     follows_partitions: bool = False
-    is_private: bool = False
     spares_cache: bool = False
-
-    @property
-    def bits(self) -> int:
-        """The most that new files and directories grant."""
-        return 0o700 if self.is_private else 0o777
+    bits: int = 0o777
 
 
 class Entrance(Protocol):

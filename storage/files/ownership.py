@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.files.directory import MadeFile
@@ -54,6 +54,10 @@ class Terms:
     mode: int = FILE_MODE
     model: Model | None = None
     gid: int | None = None
+
+    def limited(self, bits: int) -> Terms:
+        """Return the same terms with no permission bits but some of these."""
+        return self if self.mode & ~bits == 0 else replace(self, mode=self.mode & bits)
 
     @property
     def making_mode(self) -> int:

@@ -80,6 +80,10 @@ class RealDirectory(ListedDirectory):
         """Return the directory of this name in it, which need not exist."""
         return RealDirectory(self.path_of(name), self, self._manner)
 
+    def limited(self, bits: int) -> RealDirectory:
+        """Return the same directory; what is made by way of the result has no permission bits but some of these."""
+        return RealDirectory(self.path, self._above, self._manner._replace(bits=bits))
+
     def absolute(self, path: str) -> str:
         """Return the path of something in it from the root of the file system; the path is below its own."""
         return path if self._absolute is self.path else os.path.join(self._absolute, path.rpartition("/")[2])
@@ -202,10 +206,9 @@ class RealDirectory(ListedDirectory):
             if not exclusive:
                 with suppress(FileNotFoundError):
                     return self.open_file(name, os.O_RDWR)
-            terms = terms_of_file(self, name, os.geteuid())
+            terms = terms_of_file(self, name, os.geteuid()).limited(self._manner.bits)
             try:
-                mode = terms.making_mode & self._manner.bits
-                descriptor = self.open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+                descriptor = self.open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, terms.making_mode)
             except FileExistsError:  # another process was faster; it may remove the file again
                 if exclusive:
                     raise
@@ -215,9 +218,9 @@ class RealDirectory(ListedDirectory):
             return descriptor
 
     def _made_in(self, above: RealDirectory, like: Directory | None) -> None:
-        terms = terms_of_directory(above, like, os.geteuid())
+        terms = terms_of_directory(above, like, os.geteuid()).limited(self._manner.bits)
         with above.entered(self.name) as place:
-            os.mkdir(self.name, terms.making_mode & self._manner.bits, dir_fd=place)
+            os.mkdir(self.name, terms.making_mode, dir_fd=place)
         if not above.is_of_store:
             return
         with self.listed() as opened:

@@ -186,7 +186,7 @@ class NamedFiles(Files):
 class PrivateFiles(NamedFiles):
     """The same for what kafkafs keeps for a user: what is made is for that user alone."""
 
-    _manner = _of_no_store = Manner(is_of_store=False, follows_links=True, is_private=True)
+    _manner = _of_no_store = Manner(is_of_store=False, follows_links=True, bits=0o700)
 
 
 def _directory(path: str, manner: Manner) -> Directory:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import CorruptMetadataError
-from storage.files import TEMPORARY_SUFFIX
+from storage.files import TEMPORARY_SUFFIX, shared_bits
 from storage.log.partition_metadata import PARTITION_METADATA_NAME, read_topic_id, write_topic_id
 from storage.log_dir.names import DirectoryName, DirectoryState, parse_directory_name
 from storage.log_dir.removals import Doomed
@@ -54,13 +54,15 @@ class PartitionDirectories:
         """
         names = {DirectoryName(*partition): log_dir for partition, log_dir in places.items()}
         sibling = self._directory_of({topic for topic, _ in places})
+        bits = None if sibling is None else shared_bits(sibling)
         self._settings_file.replace(self._settings_file.current.with_void(map(str, names), topic_id))
         try:
             for name, log_dir in names.items():
                 directory = log_dir.directory.at(str(name))
                 directory.make(like=sibling)
                 if topic_id is not None:
-                    write_topic_id(directory, topic_id)
+                    # The log's first files have the permissions of what is there before them.
+                    write_topic_id(directory if bits is None else directory.limited(bits), topic_id)
             for log_dir in set(names.values()):
                 log_dir.directory.sync()
             self._settings_file.replace(committed)

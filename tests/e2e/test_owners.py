@@ -56,7 +56,7 @@ def test_a_mount_of_root_leaves_a_users_store_that_users(scratch: Path, store: P
         script = f"""
             mkdir u &&
             for n in 1 2 3 4 5 6; do echo $n$n$n$n$n$n$n$n$n >> t/0/append; echo $n >> u/0/append; done &&
-            echo retention.ms=5 > u/config && mkdir t/1 && echo 2 > t/0/log-start-offset &&
+            echo retention.ms=5 > u/config && mkdir t/1 && echo x >> t/1/append && echo 2 > t/0/log-start-offset &&
             {SETPRIV} bash -c "mkdir v && echo x >> v/0/append"
         """
         done = mounted.run(script)
@@ -65,7 +65,7 @@ def test_a_mount_of_root_leaves_a_users_store_that_users(scratch: Path, store: P
     assert len(list((store / "t-0").glob("*.log"))) > 2
     assert {name.name for name in store.iterdir()} >= {"t-1", "u-0", "v-0"}
     assert owners(store) == {(NOBODY, NOBODY)}
-    assert modes(store / "t-0") == {0o600}
+    assert modes(store / "t-0") == modes(store / "t-1") == {0o600}
 
 
 def test_commands_of_root_leave_a_users_store_that_users(store: Path) -> None:
@@ -81,3 +81,18 @@ def test_commands_of_root_leave_a_users_store_that_users(store: Path) -> None:
     run("compact", store, "--apply")
     assert owners(store) == {(NOBODY, NOBODY)}
     assert not any(mode & 0o077 for mode in modes(store / "t-0"))
+
+
+def test_copies_by_root_grant_no_more_than_a_users_store(scratch: Path, store: Path) -> None:
+    (store / ".kafka_cleanshutdown").touch()
+    backups, salvaged, revived = scratch / "backups", scratch / "salvaged", scratch / "revived"
+    salvaged.mkdir(mode=0o755)
+    run("backup", store, backups)
+    run("salvage", store, "t/0", salvaged)
+    run("revive", store, "--into", revived)
+    files = [each for top in (backups / "runs", salvaged, revived) for each in top.rglob("*") if each.is_file()]
+    assert {each.parent.name for each in files} >= {"t-0", "salvaged", "revived"}
+    assert [each for each in files if each.stat().st_mode & 0o077] == []
+    for run_of_backup in (backups / "runs").iterdir():
+        assert run_of_backup.stat().st_mode & 0o077 == 0
+    assert revived.stat().st_mode & 0o077 == 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from storage.errors import RecordsCutOffError
-from storage.files import FileRange, Files, copy_ranges
+from storage.files import FileRange, Files, copied_bits, copy_ranges, shared_bits
 from storage.testing.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
@@ -105,3 +105,52 @@ def test_a_file_system_that_copies_nothing_by_itself(tmp_path: Path, monkeypatch
     source.replace("f", DATA)
     copy_ranges([FileRange(source, "f", 1, len(DATA))], target, "f")
     assert target.read("f") == DATA[1:]
+
+
+@pytest.mark.parametrize(
+    ("directory_mode", "file_mode", "bits"),
+    [
+        (0o755, 0o644, 0o777),
+        (0o755, 0o640, 0o770),
+        (0o750, 0o644, 0o770),
+        (0o755, 0o604, 0o707),
+        (0o711, 0o644, 0o700),
+        (0o744, 0o644, 0o700),
+        (0o700, 0o600, 0o700),
+    ],
+)
+def test_copies_are_as_open_as_the_most_closed_of_their_sources(
+    tmp_path: Path, directory_mode: int, file_mode: int, bits: int
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").touch()
+        (tmp_path / name / "f").chmod(0o666)
+    (tmp_path / "b" / "f").chmod(file_mode)
+    (tmp_path / "b").chmod(directory_mode)
+    directories = [Files().directory(tmp_path / name) for name in ("a", "b", "none")]
+    assert copied_bits(directories) == bits
+    assert shared_bits(directories[1]) == 0o700 | file_mode
+
+
+@pytest.mark.parametrize(("mode", "bits"), [(0o640, 0o700), (0o604, 0o707), (0o644, 0o777)])
+def test_what_is_for_another_group_is_not_for_that_of_the_copies(mode: int, bits: int) -> None:
+    files = MemoryFiles()
+    files.make_directory("/a")
+    files.open_writing("/a/f", create=True).close()
+    files.set_access("/a", 1234, os.getegid() + 1, 0o755)
+    files.set_access("/a/f", 1234, os.getegid() + 1, mode)
+    assert copied_bits([files.directory("/a")]) == bits
+
+
+def test_what_is_made_in_a_limited_directory_has_no_other_bits(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    log_dir = Files().add_root(tmp_path).limited(0o750)
+    directory = log_dir.at("t-0")
+    directory.make()
+    for name in (f"{0:020}.log", f"{0:020}.index", "f"):
+        directory.open_writing(name, create=True).close()
+    directory.replace("f", b"x")
+    log_dir.replace("g", b"y")
+    modes = {each.stat().st_mode & 0o777 for each in tmp_path.rglob("*")}
+    assert modes == {0o750, 0o640}
