@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyfuse3
 
-from kafkafs.mount.caching import LOOK_S
+from kafkafs.mount.caching import LONG_S, LOOK_S, RIGHTS_S
 from kafkafs.mount.listing import type_of_path
 from kafkafs.mount.pyfuse3_internals import set_key
 from storage.files import Access
@@ -29,11 +29,15 @@ _WRITE_BITS: Final = 0o222
 class EntryMaker:
     """Makes the entries that the kernel gets for nodes; `of_store` returns the access to those that say none."""
 
-    def __init__(self, ownership: Ownership, of_store: Callable[[], Access], growth: Growth) -> None:
+    def __init__(
+        self, ownership: Ownership, of_store: Callable[[], Access], growth: Growth, *, is_shared: bool
+    ) -> None:
         self._ownership = ownership
         self._is_as_given = ownership == (None, None, None)
         self._of_store = of_store
         self._growth = growth
+        # A descriptor that was opened without reading reaches a file without a look at its directories.
+        self._attributes_max_s = RIGHTS_S if is_shared else LONG_S
 
     def of(self, inode: Inode) -> pyfuse3.EntryAttributes:
         """Return the entry of a node that the kernel knows."""
@@ -43,7 +47,7 @@ class EntryMaker:
         entry = self.of_listed(inode.key, inode.number, inode.type, attributes)
         entry.entry_timeout = inode.caching.entry_s
         is_whole = attributes.size_bytes == inode.attributes.size_bytes
-        entry.attr_timeout = self._growth.attributes_s(inode) if is_whole else 0.0
+        entry.attr_timeout = min(self._growth.attributes_s(inode), self._attributes_max_s) if is_whole else 0.0
         return entry
 
     def of_listed(self, key: int, number: int, node_type: int, attributes: Attributes) -> pyfuse3.EntryAttributes:

@@ -62,7 +62,8 @@ TOLD_MAX: Final = 4096
 class TreeOperations(ForbiddenOperations):
     """The handlers. Each ends with an answer or an error number, and none waits for new data.
 
-    `is_durable` if each write is to be on disk when it returns. The `watcher` is to be run beside them.
+    Other users are let in if the mount `is_shared`; if it `is_durable`, each write is on disk when it returns. The
+    `watcher` is to be run beside them.
     """
 
     supports_dot_lookup = False
@@ -76,6 +77,7 @@ class TreeOperations(ForbiddenOperations):
         ownership: Ownership,
         metrics: Metrics,
         footing: Callable[[LogPath], Hashable | None],
+        is_shared: bool = False,
         is_durable: bool = False,
     ) -> None:
         super().__init__()
@@ -88,7 +90,7 @@ class TreeOperations(ForbiddenOperations):
         self._tree = tree
         self._place = place
         self._growth = Growth(self.inodes)
-        self._entries = EntryMaker(ownership, access, self._growth)
+        self._entries = EntryMaker(ownership, access, self._growth, is_shared=is_shared)
         self._is_durable = is_durable
         self._listings: dict[int, Listing] = {}
         self._walks = Walks()

@@ -79,6 +79,7 @@ def serve(
                 ownership=options.ownership,
                 metrics=metrics,
                 footing=tree.context.sources.footing,
+                is_shared=options.allows_others,
                 is_durable=options.durability is DurabilityOption.FSYNC,
             )
             metrics.gauge("kafkafs_known_inodes", "Files that the kernel knows.", lambda: len(operations.inodes))

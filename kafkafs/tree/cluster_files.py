@@ -78,7 +78,8 @@ class ClusterFile(GeneratedFile):
     """A file as it is in its log directory. Brokers replace such files whole, and so each reading has one version."""
 
     def __init__(self, path: ClusterPath, context: TreeContext, log_dir: LogDir, name: str) -> None:
-        super().__init__(path, context.clock, access=lambda: context.rights.of_files((log_dir.directory, name)))
+        rights = context.rights
+        super().__init__(path, context.clock, rights=rights, access=lambda: rights.of_files((log_dir.directory, name)))
         self._files = context.store.files
         self._file = log_dir.path / name
 

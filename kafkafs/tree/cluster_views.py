@@ -34,7 +34,7 @@ class ClusterView(GeneratedFile):
     """One of the views, as a table or with a JSON object a line."""
 
     def __init__(self, path: ClusterPath, context: TreeContext, name: str) -> None:
-        super().__init__(path, context.clock, access=context.access_to_cluster)
+        super().__init__(path, context.clock, rights=context.rights, access=context.access_to_cluster)
         self._store = context.store
         self._metadata = context.store.cluster
         self._view = name.removesuffix(LINES_SUFFIX)

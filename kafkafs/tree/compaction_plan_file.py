@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.tree.log_fact import LogFact
-from kafkafs.tree.node import Attributes
 from storage.errors import LogChangedError
+from storage.log_dir import OffsetCheckpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kafkafs.locator.paths import PartitionFilePath
+    from kafkafs.tree.context import TreeContext
     from kafkafs.tree.log_source import LogSource
     from storage.cleanup import CompactionPlan
-    from storage.clock import Clock
+    from storage.files import Access
     from storage.log import LogView
-    from storage.store import Store, StoreCompaction
+    from storage.store import StoreCompaction
 
 
 class CompactionPlanFile(LogFact):
@@ -31,22 +32,23 @@ class CompactionPlanFile(LogFact):
     names the command that does.
     """
 
-    def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock, store: Store) -> None:
-        super().__init__(path, source, clock)
-        self._store = store
+    checkpoints = (OffsetCheckpoint.FIRST_DIRTY, OffsetCheckpoint.HIGH_WATERMARK)
+
+    def __init__(self, path: PartitionFilePath, source: LogSource, context: TreeContext) -> None:
+        super().__init__(path, source, context.clock)
+        self._context = context
+        self._store = context.store
+
+    def access(self) -> Access:
+        """Return the access to the log, to the checkpoints of cleaner and replication, and to the topic's settings."""
+        return self._context.narrowed_by_settings(super().access())
 
     def size_bytes(self, view: LogView) -> int | None:
         """Return the size, unless that takes reading the log."""
-        return None if self._reads_log() else super().size_bytes(view)
+        return None if self.takes_long() else super().size_bytes(view)
 
-    def attributes(self) -> Attributes:
-        """Report the size, unless that takes reading the log."""
-        if not self._reads_log():
-            return super().attributes()
-        source = self._source
-        return Attributes(size_bytes=None, modified_ms=source.modified_ms(source.log.view), access=source.access())
-
-    def _reads_log(self) -> bool:
+    def takes_long(self) -> bool:
+        """True if the plan says what would be left, for which the log is read."""
         from storage.cleanup import COMPACTION_SETTINGS
 
         config = self._store.topics.config(self._source.topic) if isinstance(self._source.path, PartitionPath) else None

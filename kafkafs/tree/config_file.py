@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kafkafs.tree.errors import NotPermittedError, ReadOnlyTreeError
@@ -35,17 +36,19 @@ class ConfigFile(WritableFile):
     def attributes(self) -> Attributes:
         """Report the last change of any topic's or broker's settings, by kafkafs or the cluster, as the time.
 
-        The size is unknown if the topic's settings are not allowed.
+        The size is unknown if the topic's settings are not allowed, and hidden if not all users may read them who can
+        reach the file.
         """
-        try:
-            size_bytes = len(self._text())
-        except ConfigError:
-            size_bytes = None
+        rights, access = self._context.rights, self._context.access_to_settings()
+        size_bytes = None
+        if not rights.is_reached_by_more(access, rights.of_store()):
+            with suppress(ConfigError):
+                size_bytes = len(self._text())
         return Attributes(
             size_bytes=size_bytes,
             modified_ms=self._modified_ms(),
             is_writable=self._store.mode is Mode.READ_WRITE and self._topic != CLUSTER_METADATA,
-            access=self._context.access_to_settings(),
+            access=access,
         )
 
     def open(self) -> Reading:

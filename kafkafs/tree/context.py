@@ -60,8 +60,14 @@ class TreeContext:
 
     def access_to_settings(self) -> Access:
         """Return the access to the settings of topics: those that kafkafs keeps, and the cluster's."""
-        kept = (self.store.topics.settings_file.directory, SETTINGS_NAME)
-        return self.rights.of_files(kept, logs=self._directories(CLUSTER_METADATA))
+        return self.rights.of_files(self._kept_settings(), logs=self._directories(CLUSTER_METADATA))
+
+    def narrowed_by_settings(self, access: Access) -> Access:
+        """Return what is left of an access for a view that tells of settings too."""
+        return self.rights.narrowed(access, [self._kept_settings()], self._directories(CLUSTER_METADATA))
+
+    def _kept_settings(self) -> tuple[Directory, str]:
+        return self.store.topics.settings_file.directory, SETTINGS_NAME
 
     def _directories(self, topic: str) -> Iterator[Directory]:
         inventory = self.store.topics.inventory

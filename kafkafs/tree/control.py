@@ -86,7 +86,7 @@ class _StoreText(GeneratedFile):
     """A text that changes with the store, if at all."""
 
     def __init__(self, path: StoreFilePath, context: TreeContext, text: Callable[[], str]) -> None:
-        super().__init__(path, context.clock, access=context.rights.of_store)
+        super().__init__(path, context.clock, rights=context.rights)
         self._store = context.store
         self._text = text
 
@@ -98,21 +98,23 @@ class _LivingText(GeneratedFile):
     """A text that changes all the time."""
 
     def __init__(self, path: StoreFilePath, context: TreeContext, text: Callable[[], bytes]) -> None:
-        super().__init__(path, context.clock)
-        self._rights = context.rights
+        super().__init__(path, context.clock, rights=context.rights)
+        self._context = context
         self._text = text
 
     def access(self) -> Access:
-        """Return that to the store; what the log says of files is for its owner and group, as in the log's file."""
-        access = self._rights.of_store()
-        return access._replace(mode=access.mode & _LOG_MODE) if self.path.view is View.LOG else access
+        """Return that to the store; the log tells of every partition, and grants others nothing, as the log's file."""
+        if self.path.view is not View.LOG:
+            return self._context.rights.of_store()
+        access = self._context.access_to_all()
+        return access._replace(mode=access.mode & _LOG_MODE)
 
     def generate(self) -> Generated:
         return Generated(self._text(), self._clock.now_ms())
 
 
 _MAKERS: Final[Mapping[View, _Maker]] = {
-    View.README: lambda path, context: _StoreText(path, context, lambda: readme_text(context.store)),
+    View.README: lambda path, context: _StoreText(path, context, lambda: readme_text(context.store, context.rights)),
     View.VERSION: lambda path, context: _StoreText(path, context, version_text),
     View.OPEN_TRANSACTIONS: OpenTransactionsFile,
     View.STORE_BY_TIME: StoreTimeDirectory,

@@ -45,11 +45,9 @@ class DamageFile(LogFact):
         """Return the size, unless that takes longer than a `stat` may."""
         return super().size_bytes(view) if self._can_look(view) else None
 
-    def attributes(self) -> Attributes:
-        """Report the size, unless that takes longer than a `stat` may."""
-        if not self._source.ask(lambda visible: self._can_look(visible.view)):
-            return Attributes(size_bytes=None, access=self._source.access())
-        return super().attributes()
+    def takes_long(self) -> bool:
+        """True unless all damage is known, or was found in the time of a `stat`."""
+        return not self._source.ask(lambda visible: self._can_look(visible.view))
 
     def _can_look(self, view: LogView) -> bool:
         """True if all damage is known, or was found in the time of a `stat`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.tree.log_fact import LogFact
-from kafkafs.tree.node import Attributes
 from kafkafs.tree.tab_separated import tab_separated
 
 if TYPE_CHECKING:
@@ -27,13 +26,8 @@ class EpochsFile(LogFact):
 
     def size_bytes(self, view: LogView) -> int | None:
         """Return the size, unless that takes longer than a `stat` may."""
-        return None if self._takes_long() else super().size_bytes(view)
+        return None if self.takes_long() else super().size_bytes(view)
 
-    def attributes(self) -> Attributes:
-        """Report the size, unless that takes longer than a `stat` may."""
-        if self._takes_long():
-            return Attributes(size_bytes=None, access=self.access())
-        return super().attributes()
-
-    def _takes_long(self) -> bool:
+    def takes_long(self) -> bool:
+        """True if there are very many epochs."""
         return len(self._source.log.epochs.entries) > _EPOCHS_MAX

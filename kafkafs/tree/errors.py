@@ -50,6 +50,10 @@ class GoneError(TreeError):
     """The records were removed since the file was opened: EIO."""
 
 
+class NarrowedError(TreeError):
+    """Some users may not read the log any more, of whom one may have opened the file: EACCES."""
+
+
 def damaged(error: CorruptBatchError) -> DamagedError:
     """Return the error of the tree for a batch that cannot be decoded."""
     return TooLargeError(str(error)) if isinstance(error, DecompressedTooLargeError) else DamagedError(str(error))

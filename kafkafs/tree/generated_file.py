@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import TreePath
     from kafkafs.tree.errors import TreeError
     from kafkafs.tree.node import Reading
+    from kafkafs.tree.rights import Rights
     from storage.clock import Clock
     from storage.files import Access
 
@@ -30,14 +31,22 @@ class Generated(NamedTuple):
 class GeneratedFile(File):
     """A file that is made whole. What is opened never changes.
 
-    The text is reused for a second, so that `stat` and the `open` after it agree about the size.
+    The text is reused for a second, so that `stat` and the `open` after it agree about the size. Users who may not read
+    it learn nothing from its size: `stat` says none if they can reach the file.
     """
 
     def __init__(
-        self, path: TreePath, clock: Clock, *, access: Callable[[], Access] | None = None, identity: int = 0
+        self,
+        path: TreePath,
+        clock: Clock,
+        *,
+        rights: Rights | None = None,
+        access: Callable[[], Access] | None = None,
+        identity: int = 0,
     ) -> None:
         super().__init__(path, identity=identity)
         self._clock = clock
+        self._rights = rights
         self._access = access
         self._made: tuple[float, Generated] | None = None  # replaced, never changed
 
@@ -46,10 +55,31 @@ class GeneratedFile(File):
         """Make what the file holds now."""
 
     def attributes(self) -> Attributes:
-        """Report the exact size, unless reading ends with an error."""
+        """Report the exact size, unless finding it takes long, it is hidden, or reading ends with an error."""
+        access = self.access()
+        if self.takes_long() or self.hides_size(access):
+            return Attributes(size_bytes=None, modified_ms=self.unread_ms(), access=access)
         made = self.made()
         size_bytes = len(made.data) if made.failure is None else None
-        return Attributes(size_bytes=size_bytes, modified_ms=made.modified_ms, access=self.access())
+        return Attributes(size_bytes=size_bytes, modified_ms=made.modified_ms, access=access)
+
+    def takes_long(self) -> bool:
+        """True if making it takes longer than a `stat` may."""
+        return False
+
+    def unread_ms(self) -> int:
+        """Return the time that `stat` says while the text is not made for it."""
+        return self._clock.now_ms()
+
+    def directory_access(self) -> Access | None:
+        """Return the access to the directory that it is in; None for that to the store."""
+        return None
+
+    def hides_size(self, access: Access | None) -> bool:
+        """True if users can reach the file who may not read it, where this is the access to it."""
+        if self._rights is None or access is None:
+            return False
+        return self._rights.is_reached_by_more(access, self.directory_access() or self._rights.of_store())
 
     def open(self) -> Reading:
         """Open the file's present text."""

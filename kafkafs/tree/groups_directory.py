@@ -51,7 +51,7 @@ class GroupFile(GeneratedFile):
     """A group. Where something of the topic cannot be read, reading ends with an error, unless damage is skipped."""
 
     def __init__(self, path: GroupPath, context: TreeContext) -> None:
-        super().__init__(path, context.clock)
+        super().__init__(path, context.clock, rights=context.rights)
         self._name = path.name
         self._context = context
         self._skipped = 0
@@ -80,6 +80,7 @@ class GroupFile(GeneratedFile):
 
     def access(self) -> Access:
         """Return the access to the group's records, and to the logs whose ends it tells."""
+        self.made()  # which finds the logs
         return self._context.access_to_groups(self._partitions)
 
     def _noted(self, row: Mapping[str, str | int | None]) -> list[str | int | None]:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 class InfoFile(LogFact):
     """The file `info` of a log."""
 
+    checkpoints = (OffsetCheckpoint.HIGH_WATERMARK,)
+
     def text(self, view: LogView) -> bytes:
         """The lines whose values are known."""
         lines = (f"{key}={value}\n" for key, value in self._values(view) if value is not None)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkafs.allocation import without_looks_for_cycles
 from kafkafs.tree.generated_file import Generated, GeneratedFile
-from kafkafs.tree.node import Attributes
 from kafkafs.tree.stream_file import unknown_xattr
 from storage.log import FollowedLog
 
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
     from storage.clock import Clock
+    from storage.files import Access
     from storage.log import LogView
+    from storage.log_dir import OffsetCheckpoint
 
 
 _PRODUCERS_MAX: Final = 50_000
@@ -26,11 +27,27 @@ _PRODUCERS_MAX: Final = 50_000
 
 
 class LogFact(GeneratedFile):
-    """A text about a log, as old as the log's last change."""
+    """A text about a log, as old as the log's last change. It may show what `checkpoints` say of the log."""
+
+    checkpoints: ClassVar[tuple[OffsetCheckpoint, ...]] = ()
 
     def __init__(self, path: PartitionFilePath, source: LogSource, clock: Clock) -> None:
-        super().__init__(path, clock, access=source.access, identity=source.identity)
+        super().__init__(path, clock, rights=source.rights, identity=source.identity)
         self._source = source
+
+    def access(self) -> Access:
+        """Return the access to the log and to what else the text shows."""
+        source = self._source
+        shown = [(source.log_dir.directory, str(each)) for each in self.checkpoints]
+        return source.rights.narrowed(source.access(), shown) if shown else source.access()
+
+    def directory_access(self) -> Access:
+        """Return the access to the log's views."""
+        return self._source.access()
+
+    def unread_ms(self) -> int:
+        """Return the time of the log's last change."""
+        return self._source.modified_ms(self._source.log.view)
 
     @abstractmethod
     def text(self, view: LogView) -> bytes:
@@ -57,20 +74,15 @@ class ProducerFact(LogFact):
 
     def size_bytes(self, view: LogView) -> int | None:
         """Return the size, unless that takes longer than a `stat` may."""
-        return None if self._takes_long() else super().size_bytes(view)
-
-    def attributes(self) -> Attributes:
-        """Report the size, unless that takes longer than a `stat` may."""
-        if self._takes_long():
-            return Attributes(size_bytes=None, access=self._source.access())
-        return super().attributes()
+        return None if self.takes_long() else super().size_bytes(view)
 
     def generate(self) -> Generated:
         """Make the text, of whose very many producers none is in a cycle."""
-        with without_looks_for_cycles() if self._takes_long() else nullcontext():
+        with without_looks_for_cycles() if self.takes_long() else nullcontext():
             return super().generate()
 
-    def _takes_long(self) -> bool:
+    def takes_long(self) -> bool:
+        """True if much of the log would have to be read, or if there are very many producers."""
         log = self._source.log
         if not isinstance(log, FollowedLog):
             return log.producers.count > _PRODUCERS_MAX

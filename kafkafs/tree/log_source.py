@@ -74,7 +74,7 @@ class LogSource:
         self._place = None if writable is None else _Place(files, directory)
         self.lock = Lock()  # for what the views of one log share
         self.batches = BatchCache() if batches is None else batches
-        self._rights = rights
+        self.rights = rights
         self._access = Recent(self._find_access)
         self._range_sizes: RangeSizes | None = None
         self._damage: KnownDamage | None = None
@@ -139,10 +139,10 @@ class LogSource:
 
     def access_to(self, name: str, status: FileStatus) -> Access:
         """Return the access to a view of one file in the directory."""
-        return self._rights.of_file(self.access(), self.log.directory, name, status)
+        return self.rights.of_file(self.access(), self.log.directory, name, status)
 
     def _find_access(self, known: Access | None) -> Access:
-        return self._rights.of_log(self.log.directory, known)
+        return self.rights.of_log(self.log.directory, known)
 
     def find_directory(self) -> Path:
         """Return the partition's directory, and look for it if it was moved; raises `UnknownPartitionError`."""

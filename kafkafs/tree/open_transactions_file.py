@@ -14,7 +14,6 @@ from kafkafs.allocation import without_looks_for_cycles
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.group_lines import in_a_line
 from kafkafs.tree.groups_directory import failure_of
-from kafkafs.tree.node import Attributes
 from kafkafs.tree.stream_file import unknown_xattr
 from kafkafs.tree.tab_separated import TABLE_BYTES_MAX, UNKNOWN, BoundedRows, tab_separated
 
@@ -46,14 +45,12 @@ class OpenTransactionsFile(GeneratedFile):
     """
 
     def __init__(self, path: StoreFilePath, context: TreeContext) -> None:
-        super().__init__(path, context.clock, access=context.access_to_all)
+        super().__init__(path, context.clock, rights=context.rights, access=context.access_to_all)
         self._context = context
 
-    def attributes(self) -> Attributes:
-        """With the size only if it was opened a moment ago."""
-        if self.is_made:
-            return super().attributes()
-        return Attributes(size_bytes=None, modified_ms=self._clock.now_ms(), access=self.access())
+    def takes_long(self) -> bool:
+        """True unless it was opened a moment ago."""
+        return not self.is_made
 
     def xattrs(self) -> Mapping[str, bytes]:
         """That the size is unknown, if it is."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kafkafs.locator.paths import PartitionPath, UnattachedPath
+from kafkafs.locator.paths import PartitionFilePath, PartitionPath, UnattachedPath
 from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
+from kafkafs.tree.log_fact import LogFact
 from kafkafs.tree.log_input import is_input_writable
 from kafkafs.tree.node import Attributes, Directory, Entry
+from kafkafs.tree.partition_views import view_node
 from kafkafs.tree.segment_files import segments_attributes
 from kafkafs.tree.short_sizes import ShortSizes
 from kafkafs.tree.walking import is_short, is_written_elsewhere
@@ -29,14 +32,14 @@ class PartitionNode(Directory):
         self._context = context
 
     def attributes(self) -> Attributes:
-        """Report the log's last change, or its directory's if the log cannot be read."""
-        source = self._source
-        try:
-            modified_ms = source.modified_ms(source.visible().view)
-        except (StorageError, OSError):
-            status = source.files.partition(source.directory).own_status()
-            modified_ms = 0 if status is None else status.modified_ms
-        return Attributes(modified_ms=modified_ms, access=source.access())
+        """Report the log's last change, or its directory's if the log cannot be read, or not by all users."""
+        source, access = self._source, self._source.access()
+        rights = source.rights
+        if not rights.is_reached_by_more(access, rights.of_store()):
+            with suppress(StorageError, OSError):
+                return Attributes(modified_ms=source.modified_ms(source.visible().view), access=access)
+        status = source.files.partition(source.directory).own_status()
+        return Attributes(modified_ms=0 if status is None else status.modified_ms, access=access)
 
     def names(self) -> Iterator[str]:
         """Yield every view and every file to write to."""
@@ -65,8 +68,16 @@ class PartitionNode(Directory):
                 yield Entry(name, segments_attributes(self._source))
             elif is_sized and view.kind not in {Kind.DIRECTORY, Kind.INPUT}:
                 yield Entry(name, sizes.attributes(view))
+            elif view.kind is Kind.TEXT and self._source.rights.is_shared:
+                yield Entry(name, self._of_text(view, directory))
             else:
                 yield Entry(name, of_kind.get(view.kind, directory._replace(size_bytes=None)))
+
+    def _of_text(self, view: View, directory: Attributes) -> Attributes:
+        """Return the attributes of a text without a size: it may show more than the log, and grant less."""
+        node = view_node(PartitionFilePath(self._source.path, view), self._source, self._context)
+        assert isinstance(node, LogFact)
+        return directory._replace(size_bytes=None, access=node.access())
 
     def _views(self) -> Iterator[tuple[str, View]]:
         is_topics = isinstance(self.path, PartitionPath)

@@ -61,8 +61,13 @@ _OF_KIND: Final[Mapping[Kind, _Maker]] = {
     Kind.STREAM: lambda path, source, context: StreamFile(path, source, context.sizes),
     Kind.INPUT: lambda path, source, context: AppendFile(path, source, context.clock),
 }
+_PLANS: Final[Mapping[View, _Maker]] = {
+    View.RETENTION_PLAN: RetentionPlanFile,
+    View.COMPACTION_PLAN: CompactionPlanFile,
+}
 MAKERS: Final[Mapping[View, _Maker]] = MappingProxyType(
     {view: _OF_KIND[view.kind] for view in View if view.kind in _OF_KIND}
+    | dict(_PLANS)
     | {
         View.OFFSET: lambda path, source, context: OffsetDirectory(path, source, context.clock.now_ms()),
         View.RECORD: lambda path, source, context: RecordFile(path, source, context.clock.now_ms()),
@@ -78,12 +83,6 @@ MAKERS: Final[Mapping[View, _Maker]] = MappingProxyType(
         View.TRANSACTIONS: lambda path, source, context: TransactionsFile(path, source, context.clock),
         View.PRODUCERS: lambda path, source, context: ProducersFile(path, source, context.clock),
         View.LEADER_EPOCHS: lambda path, source, context: EpochsFile(path, source, context.clock),
-        View.RETENTION_PLAN: lambda path, source, context: RetentionPlanFile(
-            path, source, context.clock, context.store
-        ),
-        View.COMPACTION_PLAN: lambda path, source, context: CompactionPlanFile(
-            path, source, context.clock, context.store
-        ),
         View.DAMAGE_LIST: lambda path, source, context: DamageFile(path, source, context.clock),
         View.DAMAGE: lambda path, source, _: DamageDirectory(path, source),
         View.DAMAGED_RANGE: lambda path, source, _: DamagedRangeFile(path, source),

@@ -129,7 +129,7 @@ class Rights:
 
     def __init__(self, log_dirs: Sequence[LogDir], *, is_shared: bool) -> None:
         self._log_dirs = [log_dir.directory for log_dir in log_dirs]
-        self._is_shared = is_shared
+        self.is_shared = is_shared
         self._named = NamedFiles()
         self._ways = {each.path: Recent(partial(self._look_to, each)) for each in self._log_dirs}
         self._of_store = Recent(lambda known: self._look(known, logs=(), files=()))
@@ -146,7 +146,7 @@ class Rights:
 
     def of_logs(self, logs: Callable[[], Iterable[Directory]]) -> Access:
         """Return the access to what shows all logs of the store."""
-        if not self._is_shared:  # then looking at each of them keeps no user from anything
+        if not self.is_shared:  # then looking at each of them keeps no user from anything
             return self.of_store()
         with self._lock:
             if self._of_all is None:
@@ -170,6 +170,30 @@ class Rights:
         common = _Common(access.uid, access.gid)
         common.add_file(self._told(directory, name, found))
         return access._replace(mode=access.mode & common.access.mode)
+
+    def narrowed(
+        self, access: Access, files: Iterable[tuple[Directory, str]], logs: Iterable[Directory] = ()
+    ) -> Access:
+        """Return what is left of an access for a view that shows these files of log directories and these logs too."""
+        if not self.is_shared:
+            return access
+        common = _Common(access.uid, access.gid)
+        try:
+            for directory, name in files:
+                if (of_file := directory.status(name)) is not None:
+                    for each in self._ways[directory.path].get():
+                        common.add_passage(each)
+                    common.add_file(self._told(directory, name, of_file))
+            for log in logs:
+                if (of_log := log.own_status()) is not None:
+                    self._add_log(common, log, of_log)
+        except OSError:
+            return access._replace(mode=access.mode & _CLOSED.mode)
+        return access._replace(mode=access.mode & common.access.mode)
+
+    def is_reached_by_more(self, access: Access, of_directory: Access) -> bool:
+        """True if some users may search the directory of a view and not read the view."""
+        return self.is_shared and bool(of_directory.mode & ~access.mode & _READ)
 
     def _look(
         self, known: Access | None, *, logs: Iterable[Directory], files: Iterable[tuple[Directory, str]]
@@ -196,12 +220,12 @@ class Rights:
         if log_dir is not None and log_dir.path in self._ways:
             for each in self._ways[log_dir.path].get():
                 common.add_passage(each)
-        if self._is_shared and log_dir is not None and log_dir.follows_partitions:
+        if self.is_shared and log_dir is not None and log_dir.follows_partitions:
             for each in self._above(directory):
                 common.add_passage(each)
         with directory.held(), suppress(PermissionError):  # then no log in it can be read
             common.add_directory(self._told(directory, ".", found))
-            for each in directory.accesses(_is_of_log, with_access_lists=self._is_shared):
+            for each in directory.accesses(_is_of_log, with_access_lists=self.is_shared):
                 common.add_file(each)
 
     def _look_to(self, log_dir: Directory, known: tuple[Access, ...] | None) -> tuple[Access, ...]:
@@ -211,7 +235,7 @@ class Rights:
             if known is None:
                 raise missing_file(log_dir)
             return known
-        return self._told(log_dir, ".", found), *(self._above(log_dir) if self._is_shared else ())
+        return self._told(log_dir, ".", found), *(self._above(log_dir) if self.is_shared else ())
 
     def _above(self, directory: Directory) -> Iterator[Access]:
         """Yield what the directories above the one that a path leads to grant."""
@@ -226,7 +250,7 @@ class Rights:
     def _told(self, directory: Directory, name: str, found: FileStatus) -> Access:
         """Return the status without what an access list may have taken from a group or from others."""
         access = access_of(found)
-        return access.without_list(directory.access_list(name)) if self._is_shared else access
+        return access.without_list(directory.access_list(name)) if self.is_shared else access
 
 
 def _is_of_log(name: str) -> bool:

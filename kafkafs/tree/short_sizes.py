@@ -51,7 +51,9 @@ class ShortSizes:
                 return directory._replace(size_bytes=self._streams[view])
             node = view_node(PartitionFilePath(source.path, view), source, self._context)
             if isinstance(node, LogFact):
-                return directory._replace(size_bytes=node.size_bytes(log))
+                access = node.access()
+                size_bytes = None if node.hides_size(access) else node.size_bytes(log)
+                return directory._replace(size_bytes=size_bytes, access=access)
             return node.attributes()
         except (StorageError, TreeError, OSError):
             return None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkafs.tree.options import TreeOptions
+    from kafkafs.tree.rights import Rights
     from storage.store import Store
 
 _PARTITIONS_LOOKED_AT_MAX: Final = 100
@@ -86,9 +87,9 @@ def in_a_line(path: str | Path) -> str:
     return field(str(path))
 
 
-def readme_text(store: Store) -> str:
+def readme_text(store: Store, rights: Rights) -> str:
     """Return a description of this tree, with commands that work in it now."""
-    examples = list(_examples(store))
+    examples = list(_examples(store, rights))
     width = max((len(example.command) for example in examples), default=0)
     lines = [
         f"kafkafs {kafkafs.__version__} shows a Kafka log as files, {store.mode.value}. It is in",
@@ -105,9 +106,9 @@ def readme_text(store: Store) -> str:
     return "\n".join(lines)
 
 
-def _examples(store: Store) -> Iterator[_Example]:
+def _examples(store: Store, rights: Rights) -> Iterator[_Example]:
     is_writable = store.mode is Mode.READ_WRITE
-    path = _example_partition(store)
+    path = _example_partition(store, rights)
     if path is not None:
         partition = str(path).removeprefix("/")
         yield _Example(f"cat {partition}/info", "offsets, sizes, times")
@@ -127,8 +128,11 @@ def _examples(store: Store) -> Iterator[_Example]:
         yield _Example("mkdir new-topic", "make a topic")
 
 
-def _example_partition(store: Store) -> PartitionPath | None:
-    """Return a partition for examples: if possible, one with records, of a topic that is not the brokers' own."""
+def _example_partition(store: Store, rights: Rights) -> PartitionPath | None:
+    """Return a partition for examples: if possible, one with records, of a topic that is not the brokers' own.
+
+    It tells nothing of a partition that some readers of the text may not look into.
+    """
     inventory = store.topics.inventory
     names = sorted(
         (topic for topic in inventory.topics if topic != CONTROL_NAME),
@@ -139,12 +143,14 @@ def _example_partition(store: Store) -> PartitionPath | None:
         for topic in names
         for partition in islice(inventory.topics[topic], _PARTITIONS_LOOKED_AT_MAX)
     ][:_PARTITIONS_LOOKED_AT_MAX]
-    return next((path for path in paths if _has_batches(store, path)), paths[0] if paths else None)
+    return next((path for path in paths if _has_batches(store, rights, path)), paths[0] if paths else None)
 
 
-def _has_batches(store: Store, path: PartitionPath) -> bool:
+def _has_batches(store: Store, rights: Rights, path: PartitionPath) -> bool:
     try:
         directory = store.topics.directory(path.topic.topic, path.partition)
+        if rights.is_shared and rights.is_reached_by_more(rights.of_log(directory), rights.of_store()):
+            return False
         bases = live_offsets(directory.names(), Kind.LOG)[-_SEGMENTS_LOOKED_AT_MAX:]
         logs = (directory.status(str(FileName(base_offset, Kind.LOG))) for base_offset in bases)
         return any(status is not None and status.size_bytes for status in logs)

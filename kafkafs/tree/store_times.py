@@ -43,7 +43,7 @@ class StoreTimeFile(GeneratedFile):
     """
 
     def __init__(self, path: StoreTimePath, context: TreeContext) -> None:
-        super().__init__(path, context.clock, access=context.access_to_all)
+        super().__init__(path, context.clock, rights=context.rights, access=context.access_to_all)
         self._time = path.time
         self._sources = context.sources
         self._options = context.options

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.content.edges import EDGE_BYTES
 from kafkafs.content.seen import tail_damage
 from kafkafs.render.batch_lines import new_lines
-from kafkafs.tree.errors import GoneError, TreeError, damaged
+from kafkafs.tree.errors import GoneError, NarrowedError, TreeError, damaged
 from kafkafs.tree.log_source import NUMBERS_BITS
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.options import Damage
@@ -138,6 +138,9 @@ class StreamReading(RunReading):
         self._sizes = sizes
         self._options = source.options
         self._path = source.path
+        self._rights = source.rights
+        self._access = source.access
+        self._granted = source.access()
         self._report = source.batches.report
         self._run = RenderedRun(self._pieces_from)
         self._may_seek = True  # until it reads or has waited
@@ -267,7 +270,12 @@ class StreamReading(RunReading):
                 raise self._gone()
 
     def _look(self) -> Seen:
-        """Return the log as it is now, or as it last was while its partition is away."""
+        """Return the log as it is now, or as it last was while its partition is away.
+
+        Raises `NarrowedError` if users may have opened the stream who may not read what was added since.
+        """
+        if self._rights.is_shared and self._rights.is_reached_by_more(self._access(), self._granted):
+            raise NarrowedError(f"{self._path}: some users may not read the log any more; open it again")
         before: Seen | None = None
         while True:
             try:

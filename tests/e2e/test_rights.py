@@ -26,6 +26,7 @@ pytestmark = pytest.mark.e2e
 
 OWNER: Final = 4321
 GROUP: Final = 1234
+PLANS: Final = ("retention.plan", "compaction.plan")
 USERS: Final = {
     "the owner": (OWNER, [OWNER]),
     "a member": (NOBODY, [GROUP]),
@@ -63,6 +64,20 @@ for path in sys.argv[4:]:
 json.dump(found, sys.stdout)
 """
 """Prints what a user can read below a directory, by its path."""
+REOPENER: Final = """
+import json, os, sys
+os.setgroups(json.loads(sys.argv[2])); os.setgid(os.getgroups()[0]); os.setuid(int(sys.argv[1]))
+place = os.open(sys.argv[3], os.O_PATH)
+for _ in sys.stdin:
+    try:
+        with open(f"/proc/self/fd/{place}", "rb") as file:
+            file.read()
+            print("read", flush=True)
+    except PermissionError:
+        print("refused", flush=True)
+"""
+"""Opens a file without reading, and then tries to read it as often as it is told to."""
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 VIEWS: Final = (
     "values",
     "records.jsonl",
@@ -70,6 +85,8 @@ VIEWS: Final = (
     "producers",
     "leader-epochs",
     "retention.plan",
+    "compaction.plan",
+    "log-start-offset",
     "offset/0",
     "offset/0.json",
     "offset/all",
@@ -108,6 +125,7 @@ def store(scratch: Path) -> Path:
     (path / "linked-0" / "stolen").symlink_to(secret)
     os.mkfifo(path / "linked-0" / "fifo")
     (path / "kafkafs-topics.properties").chmod(0o640)
+    (path / HIGH_WATERMARKS).chmod(0o600)
     return path
 
 
@@ -146,7 +164,9 @@ def shown_by(path: str, below: dict[str, bool | None]) -> list[str]:
         if parts[2] == "segments" and len(parts) > 3:
             return [f"{parts[0]}-0/{parts[3].removesuffix('.txt')}"]
         if parts[2] != "segments":
-            return [each for each in logs if each.startswith(f"{parts[0]}-0/") and not below_is_strange(each)]
+            of_log = [each for each in logs if each.startswith(f"{parts[0]}-0/") and not below_is_strange(each)]
+            settings = ["kafkafs-topics.properties"] if parts[2].endswith(".plan") else []
+            return of_log + settings + ([HIGH_WATERMARKS] if parts[2] in {"info", *PLANS} else [])
     return []
 
 
@@ -178,6 +198,72 @@ def test_nothing_is_read_that_the_store_refuses(scratch: Path, store: Path, user
             assert (above[f"{topic}/0/values"] is True) == may, topic
         assert not above.get("linked/0/segments/stolen")
         assert not above.get(f"linked/0/segments/{1:020}.log")
+        for view in ("info", *PLANS):
+            assert above[f"open/0/{view}"] == (user == "the owner"), view
+        assert above["open/0/producers"]
+        mounted.end()
+
+
+def test_sizes_and_times_tell_nothing_that_modes_refuse(scratch: Path, store: Path) -> None:
+    past = 10**9
+    (store / "linked-0" / f"{1:020}.log").unlink()
+    os.utime(store / "directory-0", (past, past))
+    with store_mounting(scratch) as mount:
+        mounted = mount(store, "-o", "ro,allow_other")
+        for path in ("by-time/0", ".kafkafs/transactions", ".kafkafs/log", "open/config", "open/0/info"):
+            assert (mounted.path / path).stat().st_size == 0, path
+            assert (mounted.path / path).read_bytes(), path
+        assert (mounted.path / f".kafkafs/cluster/{HIGH_WATERMARKS}").stat().st_size == 0
+        assert (mounted.path / "open/0/leader-epochs").stat().st_size > 0
+        sized = mounted.run("ls -l open/0").stdout.splitlines()
+        assert {line.split()[-1] for line in sized if line.startswith("-r--------")} == {"info", *PLANS}
+        assert (mounted.path / "directory/0").stat().st_mtime == past
+        assert (mounted.path / "open/0").stat().st_mtime > past
+        example = next(line for line in (mounted.path / ".kafkafs/README").read_text().splitlines() if "/info" in line)
+        assert readable("a stranger", mounted.path, f"{example.split()[1].removesuffix('/info')}/values")
+        assert "cat linked/0/info" in example
+        mounted.end()
+
+
+def test_an_open_stream_ends_where_users_may_not_read_on(scratch: Path, store: Path) -> None:
+    with store_mounting(scratch) as mount:
+        mounted = mount(store, "-o", "ro,allow_other")
+        with (mounted.path / "open/0/values").open("rb") as values:
+            assert values.read() == b"value\n"
+            (store / "open-0" / f"{0:020}.log").chmod(0o640)
+            append = [sys.executable, "-P", "-m", "kafkafs", "append", str(store), "open/0/append"]
+
+            def is_refused() -> bool:
+                subprocess.run(append, input=b"more\n", check=True, timeout=DEADLINE_S)
+                try:
+                    values.read()
+                except PermissionError:
+                    return True
+                return False
+
+            mounted.until(is_refused)
+        assert b"more" in (mounted.path / "open/0/values").read_bytes()
+        mounted.end()
+
+
+def test_a_descriptor_that_was_opened_without_reading_follows_the_modes(scratch: Path, store: Path) -> None:
+    with store_mounting(scratch) as mount:
+        mounted = mount(store, "-o", "ro,allow_other")
+        uid, groups = USERS["a stranger"]
+        command = [sys.executable, "-c", REOPENER, str(uid), json.dumps(groups), str(mounted.path / "open/0/offset/0")]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+            stdin, stdout = process.stdin, process.stdout
+            assert stdin is not None
+            assert stdout is not None
+
+            def can_read() -> bool:
+                stdin.write("\n")
+                return stdout.readline() == "read\n"
+
+            assert can_read()
+            (store / "open-0" / f"{0:020}.log").chmod(0o600)
+            mounted.until(lambda: not can_read())
+            stdin.close()
         mounted.end()
 
 
