@@ -141,8 +141,7 @@ def revive(
     _prepare(files, disks, log_dirs, is_plan=is_plan)
     resolved = _resolved(until, files.add_root(log_dirs[0]))
     choice = reviving.Choice(chosen, resolved and resolved.time_ms, _states(included, undelete=undelete))
-    settings, bits = broker_settings(server_properties), copied_bits(reviving.directories_of(disks))
-    making = reviving.Making(log_dirs, _NODE_ID, level, links, settings, resolved, bits)
+    making = _making(disks, log_dirs, level, resolved, server_properties, links=links)
     notes = [*flaws, *(reviving.unlinked(files, disks, log_dirs) if links else ())]
     progress, tell = Progress.on_terminal(), _print_aside if as_commands else print_line
     with finishing("everything was revived", is_changing=not is_plan) as change:
@@ -155,6 +154,19 @@ def revive(
         if not (is_plan or as_json):
             _print_outcome(plan, making, disks, files, tell, as_commands=as_commands)
     click.get_current_context().exit(EXIT_FOUND if plan.has_losses else EXIT_DONE)
+
+
+def _making(
+    disks: Sequence[reviving.Disk],
+    log_dirs: tuple[Path, ...],
+    level: int,
+    until: reviving.Until | None,
+    server_properties: Path | None,
+    *,
+    links: bool,
+) -> reviving.Making:
+    settings, bits = broker_settings(server_properties), copied_bits(reviving.directories_of(disks))
+    return reviving.Making(log_dirs, _NODE_ID, level, links, settings, until, bits)
 
 
 def _prepare(files: Files, disks: Sequence[reviving.Disk], log_dirs: Sequence[Path], *, is_plan: bool) -> None:

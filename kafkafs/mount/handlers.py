@@ -62,8 +62,7 @@ TOLD_MAX: Final = 4096
 class TreeOperations(ForbiddenOperations):
     """The handlers. Each ends with an answer or an error number, and none waits for new data.
 
-    Other users are let in if the mount `is_shared`; if it `is_durable`, each write is on disk when it returns. The
-    `watcher` is to be run beside them.
+    Other users are let in if `is_shared`; writes are on disk when they return if `is_durable`. Run `watcher` beside them.
     """
 
     supports_dot_lookup = False
@@ -93,8 +92,7 @@ class TreeOperations(ForbiddenOperations):
         self._entries = EntryMaker(ownership, access, self._growth, is_shared=is_shared)
         self._is_durable = is_durable
         self._listings: dict[int, Listing] = {}
-        self._walks = Walks()
-        self._paces = DirectoryPaces()
+        self._walks, self._paces = Walks(), DirectoryPaces()
         self._handles = count(1)
 
     # Finding
