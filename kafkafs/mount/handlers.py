@@ -62,7 +62,7 @@ TOLD_MAX: Final = 4096
 class TreeOperations(ForbiddenOperations):
     """The handlers. Each ends with an answer or an error number, and none waits for new data.
 
-    Other users are let in if `is_shared`; writes are on disk when they return if `is_durable`. Run `watcher` beside them.
+    Other users get in if `is_shared`; writes are on disk when they return if `is_durable`. The `watcher` runs beside.
     """
 
     supports_dot_lookup = False
