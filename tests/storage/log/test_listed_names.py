@@ -37,6 +37,8 @@ def lists(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def settled(directory: Path, clock: StandingClock) -> None:
+    """Let the directory's last change be long ago, so that the next one has another time."""
+    os.utime(directory, (1e9, 1e9))
     clock.ms = int(directory.stat().st_mtime * 1000) + SETTLED_MS + 1000
 
 
