@@ -84,7 +84,8 @@ class CleanedSegments(CountedSegments):
         super().__init__(limit_bytes)
         self._directory = directory
         self._config = config
-        self._begun: list[tuple[WritableFile, IndexBuilder]] = []
+        self._indexes: list[IndexBuilder] = []
+        self._log: WritableFile | None = None  # the last segment's
         self._written_bytes = 0  # of the last segment
         self._pending: list[tuple[Batch, Buffer]] = []
         self._flushed_bytes = 0  # since that was last told
@@ -93,9 +94,9 @@ class CleanedSegments(CountedSegments):
         """Begin a segment at the offset for the following batches."""
         self._write()
         super().begin(base_offset)
-        name = str(FileName(base_offset, Kind.LOG, FileSuffix.CLEANED))
-        file = self._directory.open_writing(name, create=True)
-        self._begun.append((file, IndexBuilder(base_offset, self._config)))
+        self.close()
+        self._log = self._directory.open_writing(_cleaned_log(base_offset), create=True)
+        self._indexes.append(IndexBuilder(base_offset, self._config))
         self._written_bytes = 0
 
     def flush(self) -> int:
@@ -107,34 +108,40 @@ class CleanedSegments(CountedSegments):
     def finish(self, modified_ms: int) -> None:
         """Sync the complete segments, and set their modification time."""
         self._write()
-        for base_offset, (file, indexes) in zip(self.bases, self._begun, strict=True):
-            file.set_modified(modified_ms)
-            file.sync()
-            file.close()
+        self.close()
+        for base_offset, indexes in zip(self.bases, self._indexes, strict=True):
+            with self._directory.open_writing(_cleaned_log(base_offset)) as log:
+                log.set_modified(modified_ms)
+                log.sync()
             indexes.write_cleaned(Segment(self._directory, base_offset))
         self._directory.sync()
 
     def close(self) -> None:
-        """Close the files, which stay as they are."""
-        for file, _ in self._begun:
-            file.close()
+        """Close the open file. All files stay as they are."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
 
     def _take(self, batch: Batch, kept: KeptBatch) -> None:
         self._pending.append((batch, kept.data))
         if kept.aborted is not None:
-            self._begun[-1][1].add_aborted(kept.aborted)
+            self._indexes[-1].add_aborted(kept.aborted)
 
     def _write(self) -> None:
         if not self._pending:
             return
-        file, indexes = self._begun[-1]
-        file.write_at(self._written_bytes, [data for _, data in self._pending])
+        assert self._log is not None
+        self._log.write_at(self._written_bytes, [data for _, data in self._pending])
         begun_bytes = self._written_bytes
         for batch, _ in self._pending:
-            indexes.add(batch, self._written_bytes)
+            self._indexes[-1].add(batch, self._written_bytes)
             self._written_bytes += batch.size_bytes
         self._flushed_bytes += self._written_bytes - begun_bytes
         self._pending.clear()
+
+
+def _cleaned_log(base_offset: int) -> str:
+    return str(FileName(base_offset, Kind.LOG, FileSuffix.CLEANED))
 
 
 def remove_cleaned(directory: Directory) -> None:
