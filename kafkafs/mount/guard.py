@@ -39,6 +39,7 @@ from storage.errors import (
     RefusedAppendError,
     StorageError,
     StoreLockedError,
+    TooManySegmentsError,
     UnexpectedOffsetError,
     UnknownPartitionError,
 )
@@ -83,6 +84,7 @@ _ON_WRITE: Final[Mapping[type[Exception], int]] = {
     DecompressedTooLargeError: errno.EFBIG,
     CorruptBatchError: errno.EINVAL,  # the input is malformed; a damaged log raises another error
     OffsetOutOfRangeError: errno.EINVAL,
+    TooManySegmentsError: errno.ENOSPC,
 }
 _OF_OPEN_FILES: Final = frozenset({errno.ENOENT, errno.EBADF})
 """Numbers that an open descriptor never fails with: its file was removed."""

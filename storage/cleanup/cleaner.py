@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from storage.cleanup.cleaned_segments import CleanedSegments, CountedSegments, remove_cleaned
 from storage.cleanup.compaction_run import CompactionRun
 from storage.cleanup.pace import Pace
-from storage.errors import CompactionError, LogChangedError
+from storage.errors import CompactionError, LogChangedError, TooManySegmentsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -100,7 +100,7 @@ class _Replacing:
     def put_in_place(self, kept: CleanedSegments, old: Sequence[Segment]) -> None:
         try:
             deleted = self._log.replace(old, kept.bases)
-        except LogChangedError:
+        except (LogChangedError, TooManySegmentsError):
             self.give_up(kept)
             raise
         self._removing(deleted)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from storage.cleanup.retention_plan import Fate, RetainedSegment, RetentionPlan, Scope
 from storage.cleanup.retention_rules import RetentionRules
 from storage.cleanup.suspect_timestamps import timestamp_warnings
-from storage.errors import DiskFullError, LogChangedError, missing_file
+from storage.errors import DiskFullError, LogChangedError, TooManySegmentsError, missing_file
 from storage.segment.names import Kind
 from storage.segment.segment import Segment
 
@@ -76,7 +76,7 @@ def apply_retention(log: Log, plan: RetentionPlan) -> list[str]:
     """Delete the plan's segments, and return the names that their files have now, which the caller removes.
 
     Raises `LogChangedError`, having deleted nothing, if the log has changed. Appends do not matter, unless all segments
-    are to be deleted. If a full disk has no room for a new segment, the active one stays. Other errors are the log's.
+    are to be deleted. If there is no room for a new segment, the active one stays. Other errors are the log's.
     """
     if not plan.is_due:
         return []
@@ -85,7 +85,7 @@ def apply_retention(log: Log, plan: RetentionPlan) -> list[str]:
         return log.remove_before(_following(plan))
     try:
         log.roll()
-    except DiskFullError as error:
+    except (DiskFullError, TooManySegmentsError) as error:
         logger.warning("%s: the active segment stays, although its records have expired: %s", plan.log, error)
         return log.remove_before(plan.segments[-1].base_offset)
     if plan.end_offset not in log.view.bases:

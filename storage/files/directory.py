@@ -47,6 +47,7 @@ class Directory(ABC):
     """
 
     made: Mapping[str, MadeFile] = MappingProxyType({})  # by suffix, as `ownership` notes them; most have none
+    split: MadeFile | None = None  # the segment that was split last, whose parts are made
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -74,6 +75,10 @@ class Directory(ABC):
     def follows_partitions(self) -> bool:
         """True for a log directory in which a link that leads to a directory may be a partition's."""
         return False
+
+    def note_split(self, offset: int, following: int | None) -> None:
+        """Note that a segment is about to be split, and where the next one begins: its parts are as open as it is."""
+        self.split = MadeFile(f"{offset:020}", ":" if following is None else f"{following:020}")
 
     @abstractmethod
     def at(self, name: str) -> Directory:

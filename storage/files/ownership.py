@@ -2,7 +2,7 @@
 
 A store belongs to a broker's user. Root gives new files to the owner of their directory, so that the broker can go on
 with them; another user keeps the files it makes. A new file of a segment is as open as the same file of the segment
-before it, and a file that replaces another is as open as that one.
+before it, a file that replaces another is as open as that one, and the parts of a segment are as open as its log.
 """
 
 from __future__ import annotations
@@ -93,9 +93,10 @@ def terms_of_file(directory: Directory, name: str, uid: int) -> Terms:
     if form is None:
         return Terms(owner, _common_of_log(directory, _listed(directory), _LAST_OFFSET))
     offset, suffix = form[1], form[2]
+    whole = _split_model(directory, offset)
     # Only users who may read all of the merged segments may read the result.
-    is_merged = form[3] is not None and suffix == _LOG_SUFFIX
-    model = None if is_merged else _known_model(directory, offset, suffix)
+    is_merged = form[3] is not None and suffix == _LOG_SUFFIX and whole is None
+    model = None if is_merged else whole or _known_model(directory, offset, suffix)
     if model is None:
         names = _listed(directory)
         model = _listed_model(directory, offset, suffix, names)
@@ -127,6 +128,16 @@ def _owner_in(found: FileStatus, uid: int) -> tuple[int, int] | None:
 def _regular(directory: Directory, name: str) -> FileStatus | None:
     found = directory.status(name)
     return None if found is None or found.is_directory or found.is_link else found
+
+
+def _split_model(directory: Directory, offset: str) -> tuple[str, FileStatus] | None:
+    """Return the log of the segment that is being split, and its status, if the offset is of one of its parts."""
+    split = directory.split
+    if split is None or not split.offset <= offset < split.following:
+        return None
+    name = split.offset + _LOG_SUFFIX
+    status = _regular(directory, name)
+    return None if status is None else (name, status)
 
 
 def _known_model(directory: Directory, offset: str, suffix: str) -> tuple[str, FileStatus] | None:

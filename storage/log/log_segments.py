@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from storage.errors import LogChangedError
+from storage.errors import LogChangedError, TooManySegmentsError
 from storage.log.flushing import Flushing
+from storage.segment import names
 from storage.segment.replacement import replace_segments
 from storage.segment.rolling import draw_jitter_ms
 from storage.segment.segment import Segment
@@ -64,6 +65,15 @@ class LogSegments:
             jitter_ms=draw_jitter_ms(config, self._rng),
         )
 
+    def check_room(self, added: int, removed: int = 0) -> None:
+        """Raise `TooManySegmentsError` if the partition would have more segments than are taken in."""
+        count = len(self.all) - removed + added
+        if count > names.SEGMENTS_MAX:
+            raise TooManySegmentsError(
+                f"the partition would have {count:,} segments, and no more than {names.SEGMENTS_MAX:,} are taken in",
+                path=self._directory,
+            )
+
     def roll(self, following: WritableSegment) -> None:
         """Finish the active segment, and make `following` the active one."""
         rolled = self.active
@@ -104,8 +114,10 @@ class LogSegments:
         """Replace closed segments by new ones, whose files are on disk as `.cleaned`.
 
         The replacement is durable when this returns. Returns the new names of the old files, which the caller removes
-        later; readers go on with them. The caller has checked the old segments with `check_closed`.
+        later; readers go on with them. The caller has checked the old segments with `check_closed`. Raises
+        `TooManySegmentsError`, before any change, if the new ones are too many.
         """
+        self.check_room(len(new_bases), len(old))
         begin = self.all.index(old[0])
         end = begin + len(old)
         assert all(old[0].base_offset <= base_offset < self.all[end].base_offset for base_offset in new_bases)

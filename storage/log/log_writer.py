@@ -144,7 +144,11 @@ class LogWriter:
             self._publish(self.view.start_offset, end_offset)
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
-        """Begin a new segment. A full disk leaves the log as it was, except for a producer snapshot at its end."""
+        """Begin a new segment. A full disk leaves the log as it was, except for a producer snapshot at its end.
+
+        Raises `TooManySegmentsError`, before any change, if the partition has as many as are taken in.
+        """
+        self.segments.check_room(1)
         following = self.segments.create(base_offset, self.config, now_ms)
         try:
             self.producers.set_end_offset(base_offset)

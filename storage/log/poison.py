@@ -3,18 +3,22 @@
 After a failed write or flush it is unknown what is on disk, and asking again would not tell: the kernel reports an
 error once. An exception of any other kind that ends a change half-way, such as a `MemoryError`, an interrupt or a bug,
 leaves bytes that the log does not know of. So an exception in a change poisons the log, and every later attempt
-to write fails until recovery has checked the files. Only a full disk does not, where the partial change is undone.
+to write fails until recovery has checked the files. Only a full disk and a partition with as many segments as may be do
+not, where the partial change is undone.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from storage.errors import DiskFullError, PoisonedLogError, is_full_disk
+from storage.errors import DiskFullError, PoisonedLogError, TooManySegmentsError, is_full_disk
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+
+_REFUSALS: Final = (DiskFullError, TooManySegmentsError)
 
 
 class Poison:
@@ -23,8 +27,8 @@ class Poison:
     Three guards, for `with`:
 
     - `changing` is around a whole change, from the first write until readers see it. An exception that leaves it,
-      except a `DiskFullError`, poisons the log. Only the thread that excludes all other changes may enter it, and may
-      enter it again.
+      except one of `_REFUSALS`, poisons the log. Only the thread that excludes all other changes may enter it, and
+      may enter it again.
     - `refusing`, within it, is around steps that a full disk leaves undone: there the disk's error becomes a
       `DiskFullError`.
     - `poisoning` is around steps that any failure poisons, a full disk too; any thread may enter it.
@@ -93,7 +97,7 @@ class _Changing(_Poisoning):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if not isinstance(error, DiskFullError):
+        if not isinstance(error, _REFUSALS):
             super().__exit__(kind, error, traceback)
         self.depth -= 1
 

@@ -23,22 +23,24 @@ if TYPE_CHECKING:
 _COPY_BYTES: Final = WINDOW_BYTES
 
 
-def split_segment(directory: Directory, base_offset: int, end_offset: int | None = None) -> list[int]:
+def split_segment(
+    directory: Directory, base_offset: int, end_offset: int | None = None, *, other_segments: int = 0
+) -> list[int]:
     """Replace the segment by parts, each beginning at the first batch that does not fit into the one before.
 
     Returns their base offsets, of which the segment's own is the first, and all are below `end_offset`, where the next
     segment begins. Bytes that are no batch stay at the end.
-    Raises `TooManySegmentsError`, before any change, if the log would have too many segments then.
+    Raises `TooManySegmentsError`, before any change, if the log, which has so many other segments, would have too many.
     """
     with directory.open_reading(str(FileName(base_offset, Kind.LOG))) as log:
         parts = _parts(log, base_offset, end_offset)
-        count = sum(name.endswith(Kind.LOG) for name in directory.names()) + len(parts) - 1
-        if count > names.SEGMENTS_MAX:
+        if other_segments + len(parts) > names.SEGMENTS_MAX:
             raise TooManySegmentsError(
                 f"the segment at {base_offset} has offsets for {len(parts):,} segments, "
                 f"and no more than {names.SEGMENTS_MAX:,} of a partition are taken in",
                 path=directory.path,
             )
+        directory.note_split(base_offset, end_offset)
         for index, (part_base, start) in enumerate(parts):
             end = parts[index + 1][1] if index + 1 < len(parts) else log.size_bytes()
             part = str(FileName(part_base, Kind.LOG, FileSuffix.CLEANED))

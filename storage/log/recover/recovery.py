@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from contextlib import suppress
+from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SAY_S: Final = 2.0  # how long recovery goes on without a word about it
+_STARTS_MAX: Final = 100_000  # how many starts of epochs are kept until the file is written again
 _INDEXES: Final = SEGMENT_KINDS[1:]
 _CHANGES: Final = {
     IndexChange.MADE: (Repair.REBUILT, "it was missing"),
@@ -84,8 +86,7 @@ def recover_log(
         names = directory.names()
         recovery.report.steps += remove_leftovers(directory, names)
         recovery.look(names)
-        while not recovery.repair(None if is_clean else recovery_point):
-            recovery.look()  # a segment was split into others
+        recovery.repair(None if is_clean else recovery_point)
         recovery.trim_to_bounds(is_clean=is_clean)
     return recovery.report
 
@@ -120,31 +121,34 @@ class _Recovery:
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs(directory)
         self._epochs_recovery = EpochsRecovery(directory, self.report.steps.append)
+        self._starts: list[EpochStart] = []  # of epochs that the batches have and the file lacks
         self._snapshots: RecoveredSnapshots | None = None
         self._producers: ProducersRecovery | None = None
         self._end_offset: int | None = None  # None until the log's end is read
-        self._recovered_to = -1  # where the segment begins before which all were read
         self._said_s = monotonic()
 
     def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int | None) -> None:
         self.report.steps.append(Step(repair, str(name), reason, lost_bytes, **place))
 
-    def repair(self, recovery_point: int | None) -> bool:
-        """Repair every segment; False if that has to begin again. Without a recovery point all are trusted."""
+    def repair(self, recovery_point: int | None) -> None:
+        """Repair every segment. Without a recovery point all are trusted."""
         self._epochs = self._epochs_recovery.load(self._segments)
         segments = self._segments
         believed = len(segments) if recovery_point is None else self._believed(recovery_point)
-        for index, segment in enumerate(segments[:believed]):
-            faulty = self._faulty_indexes(segment)
-            if faulty and not self._rebuild_indexes(index, faulty):
-                return False
+        index = 0
+        while index < believed:
+            faulty = self._faulty_indexes(segments[index])
+            if faulty:
+                believed += self._rebuild_indexes(index, faulty)
+            index += 1
         if segments and believed == len(segments):
             self._end_offset = whole_end(segments[-1])
             if self._end_offset is None:
                 believed -= 1
         if recovery_point is not None:
             self.report.trusted_segments = believed
-        return self._recover(believed)
+        self._recover(believed)
+        self._write_epochs()
 
     def _believed(self, recovery_point: int) -> int:
         """Return the number of trusted segments: as for a broker, those before the one that has the recovery point.
@@ -196,73 +200,69 @@ class _Recovery:
                 segment.unload()
         return () if FileName(segment.base_offset, Kind.TIME_INDEX) in self._names else (Kind.TIME_INDEX,)
 
-    def _rebuild_indexes(self, index: int, faulty: Collection[Kind]) -> bool:
-        """Rebuild indexes of a trusted segment; False if it was split."""
+    def _rebuild_indexes(self, index: int, faulty: Collection[Kind]) -> int:
+        """Rebuild indexes of a trusted segment; return how many segments follow it now that were parts of it."""
         assert self._producers is not None
         segment = self._segments[index]
         producers = self._producers.before_trusted(index)
         building = IndexBuilder(segment.base_offset, self._config)
         scan = self._scan(segment, building, producers)
-        if scan.overflows:
-            return self._split(segment)
-        self._write_indexes(segment, building, faulty)
-        return True
+        added = self._split(index) if scan.overflows else 0
+        self._write_indexes(self._segments[index], building, _INDEXES if added else faulty)
+        return added
 
     def _write_indexes(self, segment: Segment, building: IndexBuilder, kinds: Collection[Kind] = _INDEXES) -> None:
         for kind, change in building.write(segment, kinds).items():
             repair, reason = _CHANGES[change]
             self._add(repair, FileName(segment.base_offset, kind), reason)
 
-    def _recover(self, believed: int) -> bool:
-        """Read the segments after the trusted ones, and keep their sound batches; False if one was split.
-
-        After that it goes on with the parts: the segments before them are as they should be.
-        """
-        first = max(believed, sum(segment.base_offset < self._recovered_to for segment in self._segments))
-        unsure = self._segments[first:]
-        if not unsure:
-            return True
+    def _recover(self, first: int) -> None:
+        """Read the segments after the trusted ones, and keep their sound batches. One that is split ends before it."""
+        segments = self._segments
+        if first == len(segments):
+            return
         assert self._snapshots is not None
         assert self._producers is not None
         producers = self._producers.before_unsure(first)
-        if unsure[0].base_offset in self._snapshots.offsets:
-            self._snapshots.sync_found(unsure[0].base_offset)
-        for index, segment in enumerate(unsure):
+        if segments[first].base_offset in self._snapshots.offsets:
+            self._snapshots.sync_found(segments[first].base_offset)
+        for index in count(first):
+            segment = segments[index]
             producers.set_end_offset(segment.base_offset)
             producers.take_snapshot()
             building = IndexBuilder(segment.base_offset, self._config)
             scan = self._scan(segment, building, producers)
+            trailing_bytes = scan.trailing_bytes
             if scan.overflows:
-                self._recovered_to = segment.base_offset
-                return self._split(segment)
+                self._split(index)
+                segment, trailing_bytes = segments[index], 0
             producers.set_end_offset(scan.next_offset)
             self._end_offset = scan.next_offset
-            following = unsure[index + 1] if index + 1 < len(unsure) else None
+            following = segments[index + 1] if index + 1 < len(segments) else None
             # If the next segment goes on here, no batch is missing, and the bytes that are cut never were the log's.
             is_end = (
                 following is not None
                 and following.base_offset != scan.next_offset
-                and (scan.trailing_bytes > 0 or not self._allows_offset_gaps(segment, following))
+                and (trailing_bytes > 0 or not self._allows_offset_gaps(segment, following))
             )
             if is_end:
                 reason = f"the log ends before it, at offset {scan.next_offset}"
-                self._drop(unsure[index + 1 :], reason, are_missed=True)
-            if scan.trailing_bytes:
+                self._drop(segments[index + 1 :], reason, are_missed=True)
+            if trailing_bytes:
                 self._cut(segment, scan, are_missed=is_end or following is None)
             else:
                 self._sync(segment)
             self._write_indexes(segment, building)
-            if is_end:
+            if is_end or following is None:
                 break
         producers.take_snapshot()
-        return True
 
     def _scan(self, segment: Segment, building: IndexBuilder, producers: ProducerStates) -> CheckedScan:
         """Read the segment, and apply every batch that is kept to indexes, epochs and producers."""
         with segment.open_log() as file:
             scan = CheckedScan(file, segment.base_offset, self._end_of(segment))
-            add, latest_epoch = building.add, self._epochs.latest_epoch
-            starts: list[EpochStart] = []  # of which one may begin with every batch
+            add, starts = building.add, self._starts
+            latest_epoch = starts[-1].epoch if starts else self._epochs.latest_epoch
             for batch in scan:
                 add(batch, batch.position)
                 epoch = batch.leader_epoch
@@ -274,12 +274,16 @@ class _Recovery:
                         ended = producers.apply(batch)
                         if ended is not None and (aborted := ended.index_entry()) is not None:
                             building.add_aborted(aborted)
-        if starts:
-            self._epochs.assign_all(starts)
+        if len(starts) > _STARTS_MAX:
+            self._write_epochs()
         self.report.scanned_segments += 1
         self.report.scanned_bytes += scan.position
         self._say_progress()
         return scan
+
+    def _write_epochs(self) -> None:
+        self._epochs.assign_all(self._starts)
+        self._starts.clear()
 
     def _end_of(self, segment: Segment) -> int | None:
         """Return where the next segment begins; None for the last one."""
@@ -345,11 +349,21 @@ class _Recovery:
                 with self._directory.open_writing(segment.name(kind)) as file:
                     file.sync()
 
-    def _split(self, segment: Segment) -> bool:
-        bases = split_segment(self._directory, segment.base_offset, self._end_of(segment))
+    def _split(self, index: int) -> int:
+        """Split a segment, of which the first part ends where its scan did; return how many others there are.
+
+        No part has an index.
+        """
+        segment = self._segments[index]
+        bases = split_segment(
+            self._directory, segment.base_offset, self._end_of(segment), other_segments=len(self._segments) - 1
+        )
+        self._segments[index : index + 1] = [Segment(self._directory, base) for base in bases]
+        self._names -= {FileName(segment.base_offset, kind) for kind in _INDEXES}
+        self._names |= {FileName(base, Kind.LOG) for base in bases}
         reason = f"its offsets are too many for an index; it is now {len(bases)} segments"
         self._add(Repair.SPLIT, FileName(segment.base_offset, Kind.LOG), reason)
-        return False
+        return len(bases) - 1
 
     def trim_to_bounds(self, *, is_clean: bool) -> None:
         """Empty a log that ends before its start, and trim producers and epochs to the log."""
@@ -375,7 +389,7 @@ class _Recovery:
                 snapshots.remove_all([offset for offset in strays if not snapshots.is_readable(offset)])
             else:
                 snapshots.remove_strays(bases)
-                self._leave_snapshots_before_start(checkpointed_start, end_offset)
+                snapshots.leave_before_start(self._start_offset, checkpointed_start, end_offset)
                 self._epochs.truncate_from_start(self._start_offset)
             if not is_clean or self.report.lost_bytes:  # the epoch of a leader without a batch begins at the log's end
                 self._epochs.truncate_from_end(end_offset)
@@ -383,17 +397,3 @@ class _Recovery:
         self._epochs_recovery.finish(self._epochs)
         self.report.start_offset, self.report.end_offset = self._start_offset, end_offset
         self.report.found = FoundLog(tuple(bases), end_offset, tuple(snapshots.offsets), self._epochs.entries)
-
-    def _leave_snapshots_before_start(self, checkpointed_start: int, end_offset: int) -> None:
-        """Leave out snapshots at or before the log's start, as recovery does not go on from them. Keep one at its end.
-
-        A broker removes the one at the base of the first segment too, and so loses its producers if it has to recover
-        that segment again. Here it stays if it has producers.
-        """
-        assert self._snapshots is not None
-        left_out = []
-        for offset in self._snapshots.offsets:
-            is_kept = checkpointed_start < offset == self._start_offset and self._snapshots.has_producers(offset)
-            if offset <= self._start_offset and offset != end_offset and not is_kept:
-                left_out.append(offset)
-        self._snapshots.remove_all(left_out)

@@ -61,6 +61,19 @@ class RecoveredSnapshots(SnapshotFiles):
         except (CorruptSnapshotError, FileNotFoundError):
             return False
 
+    def leave_before_start(self, start_offset: int, checkpointed_start: int, end_offset: int) -> None:
+        """Leave out snapshots at or before the log's start, as recovery does not go on from them. Keep one at its end.
+
+        A broker removes the one at the base of the first segment too, and so loses its producers if it has to recover
+        that segment again. Here it stays if it has producers.
+        """
+        left_out = []
+        for offset in self.offsets:
+            is_kept = checkpointed_start < offset == start_offset and self.has_producers(offset)
+            if offset <= start_offset and offset != end_offset and not is_kept:
+                left_out.append(offset)
+        self.remove_all(left_out)
+
     def settle(self, reason: str) -> list[Step]:
         """Remove the files left out, durably; returns the steps for all files. `reason` is that of the removals."""
         steps = []

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from storage.clock import Clock
+from storage.errors import TooManySegmentsError
 from storage.files import Directory, Files
 from storage.files.listed import ListedDirectory
 from storage.files.real import RealDirectory
+from storage.log import log_writer
 from storage.log.past_damage import batches_past_damage
 from storage.log.producers.snapshot import SnapshotFiles
 from storage.log.recover import recovery
 from storage.record import batches_of_rows
+from storage.segment import names
+from storage.segment.checked_scan import CheckedScan
 from storage.segment.names import FileName, Kind
+from storage.segment.rolling import RollReason
 from storage.store.store import Mode, Store
 
 if TYPE_CHECKING:
@@ -162,3 +167,59 @@ def test_a_new_file_is_as_open_as_the_last_one_made_and_names_are_not_listed_for
         assert (mode_of_new(650), len(listings)) == (0o604, 4)  # it comes before the last one made
 
     open_to_write(path, in_directory)
+
+
+@pytest.mark.parametrize("is_clean", [True, False], ids=["closed", "crashed"])
+def test_names_are_listed_as_often_for_many_splits_as_for_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_clean: bool
+) -> None:
+    """Each segment has two batches that lie too far apart for one."""
+    listings = counted(monkeypatch, ListedDirectory, "names")
+    scans = counted(monkeypatch, CheckedScan, "__iter__")
+    numbers, segments = [], list[int]()
+    for count in (FEW, MANY):
+        path = store_with_segments(tmp_path / str(count), 0)
+        (batch,) = batches_of_rows([(Clock().now_ms(), b"key", b"value", ())], base_offset=None)
+        for number in range(1, count + 1):
+            base = number * 2**33
+            log = path / "t-0" / str(FileName(base, Kind.LOG))
+            log.write_bytes(b"".join(offset.to_bytes(8, "big") + bytes(batch)[8:] for offset in (base, base + 2**32)))
+            log.chmod(0o604)
+        if not is_clean:
+            (path / ".kafka_cleanshutdown").unlink()
+            (path / "recovery-point-offset-checkpoint").unlink()
+        listings.clear()
+        scans.clear()
+        open_to_write(path, lambda log: segments.append(len(log.view.segments)))
+        numbers.append((len(listings), len(scans) - 2 * count))
+        assert segments.pop() == 1 + 2 * count
+        parts = [each for each in (path / "t-0").iterdir() if each.suffix in {".log", ".index"} and int(each.stem) > 10]
+        assert {each.stat().st_mode & 0o777 for each in parts} == {0o604}
+    assert numbers[0] == numbers[1]
+
+
+def test_an_append_begins_no_segment_that_would_not_be_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = store_with_segments(tmp_path / "store", 0)
+    monkeypatch.setattr(names, "SEGMENTS_MAX", 3)
+    (batch,) = batches_of_rows([(Clock().now_ms(), b"key", b"value", ())], base_offset=None)
+
+    def fill(log: Log) -> None:
+        for _ in range(2):
+            log.roll()
+            log.append_as_leader(batch, leader_epoch=0)
+        with pytest.raises(TooManySegmentsError, match="would have 4 segments, and no more than 3 are taken in"):
+            log.roll()
+        log.append_as_leader(batch, leader_epoch=0)
+        monkeypatch.setattr(log_writer, "roll_reason", lambda *_: RollReason.SIZE)
+        before = log.view.end_offset
+        for _ in range(2):
+            with pytest.raises(TooManySegmentsError, match="would have 4 segments"):
+                log.append_as_leader(batch, leader_epoch=0)
+        assert log.view.end_offset == before
+        assert not log.is_poisoned
+        log.remove_before(log.view.bases[1])
+        log.append_as_leader(batch, leader_epoch=0)
+
+    open_to_write(path, fill)
