@@ -61,7 +61,7 @@ class WatchedFiles(PathFiles):
         if kind != "log.cleaned":
             return opened
         file = WatchedFile(opened.path, os.open(opened.path, os.O_RDWR))
-        file.ends = self.ends[name] = []
+        file.ends = self.ends.setdefault(name, [])  # it is opened again to be brought to disk
         opened.close()
         return file
 
