@@ -98,8 +98,9 @@ def opened_tree(
     with (
         opened_store(store, server_properties, is_changed=mode is Mode.READ_WRITE, change=change) as opened,
         closing(SizeCache(PrivateFiles(), cache_directory(os.environ))) as sizes,
+        closing(Tree(opened, options, clock=clock, sizes=sizes, control=ControlNodes())) as tree,
     ):
-        yield Tree(opened, options, clock=clock, sizes=sizes, control=ControlNodes())
+        yield tree
 
 
 def node_at(tree: Tree, text: str) -> Node:

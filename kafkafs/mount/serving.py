@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.content import SizeCache, cache_directory
@@ -108,6 +108,7 @@ def _tree(store: Store, options: MountOptions, metrics: Metrics, recent: RecentL
             metrics=metrics.text,
             log=recent.text,
         )
-        yield Tree(store, options.tree, clock=Clock(), sizes=sizes, control=control)
+        with closing(Tree(store, options.tree, clock=Clock(), sizes=sizes, control=control)) as tree:
+            yield tree
     finally:
         sizes.close()

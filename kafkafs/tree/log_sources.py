@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.paths import PartitionPath
@@ -12,7 +12,8 @@ from kafkafs.tree.batch_cache import BatchCache
 from kafkafs.tree.errors import NotThereError
 from kafkafs.tree.log_source import LogSource
 from kafkafs.tree.opened_logs import OpenedLogs
-from storage.errors import UnknownPartitionError
+from storage.errors import StorageError, UnknownPartitionError
+from storage.files import taking_turns
 from storage.log import Log
 from storage.store import Mode
 
@@ -59,6 +60,8 @@ class LogSources:
         self._sources: dict[LogPath, _Found] = {}
         self._identities = count(1)
         self._refreshed_s = clock.elapsed_s()
+        self._refreshing: Thread | None = None  # under way beside
+        self._failure: Exception | None = None  # of the last one, which the next caller gets
         self._batches = BatchCache()
         self._logs = OpenedLogs(store, clock)
 
@@ -68,15 +71,44 @@ class LogSources:
         return self.store.mode is Mode.READ_WRITE
 
     def refresh(self) -> None:
-        """Notice topics that were made, deleted or removed by other processes, unless that was done a moment ago."""
+        """Notice topics that were made, deleted or removed by other processes, unless that was done a moment ago.
+
+        Where a log directory has thousands of names they are listed beside, and callers go on with what was there.
+        Raises what keeps them from being listed.
+        """
         now_s = self._clock.elapsed_s()
         if now_s - self._refreshed_s < _REFRESH_S:
             return
         with self._lock:
-            if now_s - self._refreshed_s >= _REFRESH_S:
-                self._refreshed_s = now_s
-                if not self.is_writable or self.store.may_have_changed():
-                    self.store.refresh()
+            if now_s - self._refreshed_s < _REFRESH_S:
+                return
+            self._refreshed_s = now_s
+            failure, self._failure = self._failure, None
+            if failure is not None:
+                raise failure
+            if self.is_writable and not self.store.may_have_changed():
+                return
+            if not any(log_dir.is_large for log_dir in self.store.log_dirs):
+                self.store.refresh()
+            elif self._refreshing is None:
+                self._refreshing = Thread(target=self._refresh_beside, name="kafkafs-refresh", daemon=True)
+                self._refreshing.start()
+
+    def _refresh_beside(self) -> None:
+        try:
+            with taking_turns():
+                self.store.refresh()
+        except (StorageError, OSError) as error:
+            self._failure = error
+        finally:
+            self._refreshed_s = self._clock.elapsed_s()
+            self._refreshing = None
+
+    def close(self) -> None:
+        """Wait for a listing that is under way."""
+        refreshing = self._refreshing
+        if refreshing is not None:
+            refreshing.join()
 
     def topics(self) -> list[str]:
         """The topics that are there."""

@@ -50,6 +50,10 @@ class Tree:
         self.context = TreeContext(store, options, clock=clock, sizes=sizes)
         self._control = control
 
+    def close(self) -> None:
+        """End what runs beside; the store is closed after it."""
+        self.context.sources.close()
+
     def child(self, parent: TreePath, name: str) -> Node:
         """Return the node of a name in a directory; raises `NotThereError` if there is none."""
         if isinstance(parent, RootPath):

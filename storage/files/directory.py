@@ -18,7 +18,7 @@ from storage.errors import SpecialFileError, SymbolicLinkError, is_full_disk
 from storage.files.opened import Access, access_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from storage.errors import StorageError
@@ -192,6 +192,12 @@ class Directory(ABC):
         """Return the file system's answer about each name in it, in no order. Links are not followed."""
         found = ((name, self.status(name)) for name in self.names())
         return {name: status for name, status in found if status is not None}
+
+    def directories(self) -> Iterator[tuple[str, bool]]:
+        """Yield the names of the directories and links in it, in no order, each with True if it is a link."""
+        for name, status in self.statuses().items():
+            if status.is_directory or status.is_link:
+                yield name, status.is_link
 
     def accesses(self, is_meant: Callable[[str], bool], *, with_access_lists: bool) -> set[Access]:
         """Return the different owners and modes of its own files that have such names.

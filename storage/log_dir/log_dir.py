@@ -21,7 +21,7 @@ from storage.errors import (
     SpecialFileError,
     StoreLockedError,
 )
-from storage.files import PROPERTIES_BYTES_MAX
+from storage.files import LARGE_DIRECTORY_BYTES, PROPERTIES_BYTES_MAX
 from storage.log_dir.checkpoints import OffsetCheckpoint, ReadOffsets, read_offsets_again, write_offsets
 from storage.log_dir.looks import Looks
 from storage.log_dir.meta_properties import read_meta_properties
@@ -95,6 +95,7 @@ class LogDir:
         self._links: list[str] = []
         self._listing: Listing | None = None
         self._scans = Looks()
+        self.is_large = False  # so that a listing takes a while
         self._marker: bytes | None = None  # what it said before it was removed
         self.checkpointing = Lock()
         self._checkpoints: dict[OffsetCheckpoint, Mapping[Partition, int]] = {}
@@ -106,30 +107,32 @@ class LogDir:
     # What stands in it
 
     def scan(self) -> Listing:
-        """The directories that are there now. Costs one listing, and a look at each name that was not there before.
+        """The directories that are there now. Costs one listing, in which only links that are followed are looked at.
 
         The listing is the last one again if the names are the same.
         """
         status = self.directory.own_status()
         known: dict[str, DirectoryName | None] = {}
         links = []
-        for name in self.directory.names():
-            if name in self._known:
-                known[name] = self._known[name]
-                continue
-            found = self.directory.status(name)
-            if found is not None and found.is_link and self.directory.follows_partitions:
-                with suppress(OSError):  # a link to nothing, or to itself
-                    found = self.directory.at(name).own_status() or found
-            if found is not None and found.is_directory:
-                known[name] = parse_directory_name(name)
-            elif found is not None and found.is_link:
+        for name, is_link in self.directory.directories():
+            if is_link and not self._leads_to_directory(name):
                 links.append(name)
+            else:
+                known[name] = self._known[name] if name in self._known else parse_directory_name(name)
         if self._listing is None or known.keys() != self._known.keys() or set(links) != set(self._links):
             self._listing = Listing.of(known, links)
         self._known, self._links = known, links
+        self.is_large = status is not None and status.size_bytes >= LARGE_DIRECTORY_BYTES
         self._scans.take(status)
         return self._listing
+
+    def _leads_to_directory(self, name: str) -> bool:
+        """True for a link that is followed, unless it leads to nothing, or to itself."""
+        found = None
+        if self.directory.follows_partitions:
+            with suppress(OSError):
+                found = self.directory.at(name).own_status()
+        return found is not None and found.is_directory
 
     def listing(self) -> Listing:
         """Return what a scan finds, without one where nothing may have changed since the last."""
