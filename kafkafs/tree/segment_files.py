@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ from kafkafs.tree.segment_text import EntryText, LogText, log_text_bytes
 from kafkafs.tree.stream_file import unknown_xattr
 from kafkafs.tree.walking import SHORT_BYTES, is_written_elsewhere
 from storage.errors import StorageError
-from storage.files import LARGE_DIRECTORY_BYTES, check_may_list
+from storage.files import LARGE_DIRECTORY_BYTES, check_may_list, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,10 +103,10 @@ class SegmentDirectory(Directory):
 def _looks_at(directory: RealFiles) -> Iterator[tuple[str, FileStatus]]:
     """Yield the names in a large directory with what the file system says of them, after some looks each."""
     check_may_list(LARGE_DIRECTORY_BYTES)
-    names = sorted(directory.names())
-    for start in range(0, len(names), _LOOKS):
+    names = in_order(directory.names())
+    while some := list(islice(names, _LOOKS)):
         with directory.held():
-            looks = [(name, directory.status(name)) for name in names[start : start + _LOOKS]]
+            looks = [(name, directory.status(name)) for name in some]
         yield from ((name, status) for name, status in looks if status is not None)
 
 

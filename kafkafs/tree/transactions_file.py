@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ABORTED_MAX: Final = 1000
 """How many aborted transactions are listed."""
+_LOOKED_AT_MAX: Final = 1000
 
 _NAMES: Final = (
     "state",
@@ -60,7 +61,7 @@ class TransactionsFile(ProducerFact):
         if not view.segments:
             return []
         active_base = view.segments[-1].base_offset
-        starts = [active_base, *(base for base in self._index_bases() if base < active_base)]
+        starts = [active_base, *(base for base in self._index_bases(view) if base < active_base)]
         count = 1
         while True:
             start = max(starts[min(count, len(starts)) - 1], view.start_offset)
@@ -69,8 +70,14 @@ class TransactionsFile(ProducerFact):
                 return found[-ABORTED_MAX:]
             count *= 2
 
-    def _index_bases(self) -> list[int]:
-        """The segments that have a transaction index, the last one first."""
+    def _index_bases(self, view: LogView) -> list[int]:
+        """The segments that have a transaction index, the last one first.
+
+        A few are looked at, as the directory may have very many other names.
+        """
+        if len(view.segments) <= _LOOKED_AT_MAX:
+            newest_first = reversed(view.segments)
+            return [each.base_offset for each in newest_first if each.own_files.status(Kind.TRANSACTION_INDEX)]
         return sorted(
             {
                 name.offset

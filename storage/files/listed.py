@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from storage.budget import MEMORY
 from storage.files.directory import Directory
 from storage.files.opened import Access, FileStatus
-from storage.files.turns import give_way
+from storage.files.turns import give_way, takes_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +39,8 @@ class ListedDirectory(Directory):
     def names(self) -> list[str]:
         """List the names in it, in no order."""
         with self.listed() as descriptor:
+            if takes_turns() and os.fstat(descriptor).st_size >= LARGE_DIRECTORY_BYTES:
+                return [entry.name for entry in _entries_in(descriptor)]
             return os.listdir(descriptor)
 
     def statuses(self) -> dict[str, FileStatus]:
@@ -51,10 +53,8 @@ class ListedDirectory(Directory):
 
         The listing tells which they are: of a million files, none is looked at.
         """
-        with self.listed() as descriptor, os.scandir(descriptor) as entries:
-            for number, entry in enumerate(entries):
-                if number % _TURN_NAMES == 0:
-                    give_way()
+        with self.listed() as descriptor:
+            for entry in _entries_in(descriptor):
                 if entry.is_symlink():
                     yield entry.name, True
                 elif entry.is_dir(follow_symlinks=False):
@@ -124,11 +124,19 @@ def read_access_list(place: int, name: str) -> bytes | None:
 
 
 def _found_in(descriptor: int, is_meant: Callable[[str], bool]) -> Iterator[tuple[str, os.stat_result]]:
+    for entry in _entries_in(descriptor):
+        if is_meant(entry.name):
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:  # it was removed since
+                continue
+            yield entry.name, found
+
+
+def _entries_in(descriptor: int) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in an open directory; a thread that takes turns does so here, unlike in `os.listdir`."""
     with os.scandir(descriptor) as entries:
-        for entry in entries:
-            if is_meant(entry.name):
-                try:
-                    found = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:  # it was removed since
-                    continue
-                yield entry.name, found
+        for number, entry in enumerate(entries):
+            if number % _TURN_NAMES == 0:
+                give_way()
+            yield entry

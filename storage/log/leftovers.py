@@ -23,12 +23,12 @@ def remove_leftovers(directory: Directory, names: list[str]) -> list[Step]:
         Step(Repair.REMOVED if tidied.became is None else Repair.RENAMED, tidied.name, tidied.reason)
         for tidied in finish_replacements(directory, names)
     ]
-    texts = sorted(directory.names() if steps else names)
+    texts = directory.names() if steps else names
     live = [name for name in parsed(texts) if name.suffix is FileSuffix.LIVE]
     bases = {name.offset for name in live if name.kind is Kind.LOG}
     orphans = [str(name) for name in live if name.kind in SEGMENT_KINDS and name.offset not in bases]
-    doomed = dict.fromkeys(orphans, "there is no log to it")
-    doomed |= dict.fromkeys(filter(_is_temporary, texts), "it was never completed")
+    doomed = dict.fromkeys(sorted(orphans), "there is no log to it")
+    doomed |= dict.fromkeys(sorted(filter(_is_temporary, texts)), "it was never completed")
     for text, reason in doomed.items():
         directory.remove(text)
         steps.append(Step(Repair.REMOVED, text, reason))

@@ -80,11 +80,11 @@ def write_store(
 
 
 def _first_occupied(directories: Sequence[Directory], forbidden: Collection[str] = ()) -> Directory | None:
-    first = directories[0]
-    settings = None if _names(first) is None else read_settings_file(first)
+    listings = [(directory, _names(directory)) for directory in directories]
+    first, names_of_first = listings[0]
+    settings = None if names_of_first is None else read_settings_file(first)
     allowed = (_BEGUN if settings is not None and settings.is_begun else _NOTHING).difference(forbidden)
-    for directory in directories:
-        names = _names(directory)
+    for directory, names in listings:
         if names is None or not allowed.issuperset(names):
             return directory
     return None

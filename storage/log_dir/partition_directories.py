@@ -73,9 +73,10 @@ class PartitionDirectories:
 
     def _directory_of(self, topics: Collection[str]) -> Directory | None:
         """A directory that one of the topics has, as the new ones are to be."""
+        beginnings = tuple(f"{topic}-" for topic in topics)
         for log_dir in self._log_dirs:
             with suppress(OSError):  # one that was taken away keeps no topic from being made in the others
-                for text in sorted(log_dir.directory.names()):
+                for text in sorted(text for text in log_dir.directory.names() if text.startswith(beginnings)):
                     name = parse_directory_name(text)
                     if name is not None and name.topic in topics and name.state is DirectoryState.CURRENT:
                         return log_dir.directory.at(text)

@@ -43,7 +43,10 @@ def check_stores(directories: Sequence[Directory]) -> None:
     """
     empty = []
     for directory in directories:
-        names = _names(directory)
+        _check_is_directory(directory)
+        if _has_own_file(directory):  # no name is listed, of which there may be very many
+            continue
+        names = directory.names()
         if is_log_dir(directory, names):
             continue
         if not _EMPTY_NAMES.issuperset(names):
@@ -91,13 +94,16 @@ def has_segment(directory: Directory) -> bool:
         return False
 
 
-def _names(directory: Directory) -> list[str]:
+def _has_own_file(directory: Directory) -> bool:
+    return any(_is_file(directory, name) for name in _OWN_NAMES)
+
+
+def _check_is_directory(directory: Directory) -> None:
     status = directory.own_status()
     if status is None:
         raise NotAStoreError("there is no such directory", path=directory)
     if not status.is_directory:
         raise NotAStoreError("a store is a directory, and this is a file", path=directory)
-    return directory.names()
 
 
 def _reason(directory: Directory, names: Sequence[str]) -> str:

@@ -82,7 +82,7 @@ class _Finishing:
     def __init__(self, directory: Directory, names: Iterable[str]) -> None:
         self.leftovers: list[Leftover] = []
         self._directory = directory
-        self._names = dict.fromkeys(parsed(sorted(names)))  # in order
+        self._names = dict.fromkeys(sorted(parsed(names), key=str))  # in order
 
     def having(self, suffix: FileSuffix) -> list[FileName]:
         return [name for name in self._names if name.suffix is suffix]
