@@ -18,7 +18,7 @@ from storage.errors import CorruptMetadataError, UnknownPartitionError
 from storage.log.cuts import KnownEpochs, find_cut
 from storage.log.epochs import LeaderEpochs
 from storage.log.index_cache import IndexCache
-from storage.log.listed_names import ListedNames
+from storage.log.listed_names import ListedNames, differ
 from storage.log.partition_metadata import read_topic_id
 from storage.log.producers.followed import AboutProducers, DecidedOnDemand, FollowedProducers
 from storage.log.readable_log import ReadableLog
@@ -229,7 +229,7 @@ class FollowedLog(ReadableLog):
         while True:
             listing = self._list()
             try:
-                is_changed = listing != self._listing or self._is_last_another()
+                is_changed = differ(listing, self._listing) or self._is_last_another()
                 if is_changed:
                     self._take_in(listing[1])
                     self._listing = listing
@@ -241,7 +241,7 @@ class FollowedLog(ReadableLog):
                 return self._shown(self._withheld)
             except FileNotFoundError:
                 self._listing = None
-                if self._list() == listing:
+                if not differ(self._list(), listing):
                     raise  # a listed file cannot be opened
 
     def _list(self) -> Listing:

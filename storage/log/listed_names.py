@@ -71,6 +71,16 @@ class ListedNames:
         return listing
 
 
+def differ(one: Listing, other: Listing | None) -> bool:
+    """Return True if two listings differ. Comparing a million names in one call would make other threads wait."""
+    if other is None or one[0] != other[0] or len(one[1]) != len(other[1]):
+        return True
+    if one[1] is other[1]:
+        return False
+    pieces = (slice(start, start + FEW_NAMES) for start in range(0, len(one[1]), FEW_NAMES))
+    return any(one[1][piece] != other[1][piece] for piece in pieces)
+
+
 def _names_in(directory: Directory) -> list[str]:
     names = directory.names()
     if len(names) <= FEW_NAMES:

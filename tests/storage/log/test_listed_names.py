@@ -13,7 +13,7 @@ from storage.budget import MEMORY, MustWaitError
 from storage.errors import TooManySegmentsError
 from storage.files import Files, listed
 from storage.log import listed_names
-from storage.log.listed_names import SETTLED_MS, ListedNames
+from storage.log.listed_names import FEW_NAMES, SETTLED_MS, ListedNames, differ
 from storage.segment import names as segment_names
 from storage.segment.names import Kind, check_few_segments
 
@@ -152,3 +152,17 @@ def test_files_of_other_names_are_no_segments(tmp_path: Path, monkeypatch: pytes
 
 def test_a_directory_that_is_gone_has_no_names(tmp_path: Path) -> None:
     assert ListedNames(StandingClock()).listing(Files().directory(tmp_path / "gone")) is None
+
+
+def test_listings_differ_in_their_time_and_in_any_of_their_names() -> None:
+    many = [str(number) for number in range(FEW_NAMES * 2 + 5)]
+    for names in ([], ["a"], many):
+        assert not differ((1, names), (1, list(names)))
+        assert not differ((1, names), (1, names))
+        assert differ((1, names), (2, names))
+        assert differ((1, names), None)
+        assert differ((1, names), (1, [*names, "more"]))
+    for at in (0, FEW_NAMES, len(many) - 1):
+        changed = list(many)
+        changed[at] = "other"
+        assert differ((1, many), (1, changed))
