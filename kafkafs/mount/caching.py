@@ -14,7 +14,7 @@ LOOK_S: Final = 0.5
 """How often removable contents are checked, so that they vanish within a second."""
 LONG_S: Final = 300.0
 RIGHTS_S: Final = 5.0
-"""The longest that owner and mode are cached where users are let in whom they keep out."""
+"""How long the kernel caches owner and mode at most in a mount that lets other users in."""
 
 
 class Caching(NamedTuple):

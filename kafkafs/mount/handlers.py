@@ -62,7 +62,7 @@ TOLD_MAX: Final = 4096
 class TreeOperations(ForbiddenOperations):
     """The handlers. Each ends with an answer or an error number, and none waits for new data.
 
-    Other users get in if `is_shared`; writes are on disk when they return if `is_durable`. The `watcher` runs beside.
+    `is_shared` with other users, or not; `is_durable` if a write is on disk when it returns. The caller runs `watcher`.
     """
 
     supports_dot_lookup = False

@@ -73,8 +73,8 @@ class LogSources:
     def refresh(self) -> None:
         """Notice topics that were made, deleted or removed by other processes, unless that was done a moment ago.
 
-        Where a log directory has thousands of names they are listed beside, and callers go on with what was there.
-        Raises what keeps them from being listed.
+        If a log directory has thousands of names, a thread lists it, and callers go on with what it listed before.
+        Raises the error that ended the last such listing.
         """
         now_s = self._clock.elapsed_s()
         if now_s - self._refreshed_s < _REFRESH_S:
