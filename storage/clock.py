@@ -1,4 +1,4 @@
-"""Time, as an object that tests can set, and intervals in words."""
+"""Time, as an object that tests can set, and intervals, between reports and in words."""
 
 from __future__ import annotations
 
@@ -19,6 +19,22 @@ class Clock:
     def elapsed_s(self) -> float:
         """Seconds since an arbitrary moment; setting the system's time does not affect them."""
         return time.monotonic()
+
+
+class Interval:
+    """Tells a long work when to say how far it is: once each time that so many seconds have passed."""
+
+    def __init__(self, length_s: float = 2.0) -> None:
+        self._length_s = length_s
+        self._began_s = time.monotonic()
+
+    def is_over(self) -> bool:
+        """True if it is; then the next one begins."""
+        now_s = time.monotonic()
+        if now_s - self._began_s <= self._length_s:
+            return False
+        self._began_s = now_s
+        return True
 
 
 def duration_text(interval_ms: int) -> str:

@@ -1,7 +1,8 @@
 """The names in the directory of a log that others change, listed at each look.
 
 A directory may have a million names. Those of one that large are listed again only if its time has changed since. A
-partition of too many segments is refused as long.
+partition of too many segments is refused as long; if its last change was a moment ago, it is listed once more when that
+was two seconds ago.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ SETTLED_MS: Final = 2000
 class ListedNames:
     """The names of one directory. One thread at a time may use it."""
 
-    __slots__ = ("_clock", "_identity", "_listing", "_refusal")
+    __slots__ = ("_clock", "_identity", "_is_refusal_settled", "_listing", "_refusal")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._identity: tuple[int, int] | None = None  # of the directory that has the listing
         self._listing: Listing | None = None  # if it need not be made again while the directory's time is the same
         self._refusal: TooManySegmentsError | None = None  # in place of the listing's names
+        self._is_refusal_settled = False  # if not, it is checked once more
 
     def listing(self, directory: Directory) -> Listing | None:
         """Return the names that are there now; None if the directory is gone.
@@ -49,10 +51,12 @@ class ListedNames:
         if status is None:
             return None
         known = self._listing
+        is_settled = now_ms - status.modified_ms > SETTLED_MS
         if known is not None and (known[0], self._identity) == (status.modified_ms, status.identity):
-            if self._refusal is not None:
+            if self._refusal is None:
+                return known
+            if self._is_refusal_settled or not is_settled:
                 raise self._refusal
-            return known
         check_may_list(status.size_bytes)
         try:
             names = _names_in(directory)
@@ -62,10 +66,9 @@ class ListedNames:
         except TooManySegmentsError as error:
             names, refusal = [], error
         listing = status.modified_ms, names
-        is_settled = now_ms - status.modified_ms > SETTLED_MS and (refusal is not None or len(names) > FEW_NAMES)
-        self._listing, self._identity, self._refusal = (
-            (listing, status.identity, refusal) if is_settled else (None, None, None)
-        )
+        is_kept = refusal is not None or (is_settled and len(names) > FEW_NAMES)
+        self._listing, self._identity = (listing, status.identity) if is_kept else (None, None)
+        self._refusal, self._is_refusal_settled = refusal, is_settled
         if refusal is not None:
             raise refusal
         return listing

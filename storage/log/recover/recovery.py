@@ -10,9 +10,9 @@ import logging
 from bisect import bisect_right
 from contextlib import suppress
 from itertools import count
-from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from storage.clock import Interval
 from storage.errors import CorruptBatchError, CorruptIndexError
 from storage.log.epoch_entries import EpochStart
 from storage.log.epochs import LeaderEpochs
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SAY_S: Final = 2.0  # how long recovery goes on without a word about it
 _STARTS_MAX: Final = 100_000  # how many starts of epochs are kept until the file is written again
 _INDEXES: Final = SEGMENT_KINDS[1:]
 _CHANGES: Final = {
@@ -74,16 +73,17 @@ def recover_log(
     A log that was only appended to lacks no offsets, so segments after a gap are dropped. They are kept if the log
     `allows_offset_gaps`, because it was or may have been compacted.
 
-    Raises `SpecialFileError`, before any change, if there is a file in the directory that kafkafs does not open. After
-    another error, `done` has the steps that were taken.
+    Raises `TooManySegmentsError`, or `SpecialFileError` if there is a file in the directory that kafkafs does not open,
+    before any change. After another error, `done` has the steps that were taken.
     """
-    refuse_strangers(directory)
     report = RecoveryReport(done)
     recovery = _Recovery(
         clock, directory, config, start_offset, producer_expiration_ms, report, allows_offset_gaps=allows_offset_gaps
     )
     with directory.held():
         names = directory.names()
+        check_few_segments(names, directory)  # before what takes long for a million files
+        refuse_strangers(directory)
         recovery.report.steps += remove_leftovers(directory, names)
         recovery.look(names)
         recovery.repair(None if is_clean else recovery_point)
@@ -125,7 +125,7 @@ class _Recovery:
         self._snapshots: RecoveredSnapshots | None = None
         self._producers: ProducersRecovery | None = None
         self._end_offset: int | None = None  # None until the log's end is read
-        self._said_s = monotonic()
+        self._report_due = Interval()
 
     def _add(self, repair: Repair, name: object, reason: str, lost_bytes: int = 0, **place: int | None) -> None:
         self.report.steps.append(Step(repair, str(name), reason, lost_bytes, **place))
@@ -291,8 +291,7 @@ class _Recovery:
         return self._segments[following].base_offset if following < len(self._segments) else None
 
     def _say_progress(self) -> None:
-        if monotonic() - self._said_s > _SAY_S:
-            self._said_s = monotonic()
+        if self._report_due.is_over():
             done, count = self.report.scanned_segments, len(self._segments)
             logger.info("%s is being recovered: %d segments read, of %d", self._directory.name, done, count)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from storage.clock import Clock
+from storage.clock import Clock, Interval
 from storage.errors import TooManySegmentsError
 from storage.files import Directory, Files
 from storage.files.listed import ListedDirectory
@@ -102,7 +102,7 @@ def test_recovery_says_how_far_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = store_with_segments(tmp_path / "store", FEW)
-    monkeypatch.setattr(recovery, "_SAY_S", -1.0)
+    monkeypatch.setattr(recovery, "Interval", lambda: Interval(-1.0))
     with caplog.at_level(logging.INFO):
         open_to_write(path)
     assert "t-0 is being recovered: 2 segments read, of 5" in caplog.messages

@@ -74,6 +74,7 @@ def test_a_log_of_no_segments_stays_empty() -> None:
 
 def test_a_log_of_too_many_segments_is_neither_recovered_nor_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = DamagedLog()
+    bench.write(f"{DIRECTORY}/{8:020}.index", b"a leftover, which recovery would remove")
     before = bench.state()
     monkeypatch.setattr(names, "SEGMENTS_MAX", len(bench.bases) - 1)
     for do in (bench.recover, bench.open):
