@@ -23,6 +23,8 @@ LONG_MIN: Final = -(2**63)
 LONG_MAX: Final = 2**63 - 1
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+_DIGITS_MAX: Final = 1000
+"""A number of more characters is refused, as reading it would make other threads wait."""
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # Between these the JVM prints a double without an exponent.
 _PLAIN_MIN: Final = 1e-3
@@ -65,7 +67,7 @@ class Integer(ValueKind[int]):
 
     def read(self, text: str) -> int:
         """The number in its smallest unit."""
-        if not _WHOLE.fullmatch(text):
+        if len(text) > _DIGITS_MAX or not _WHOLE.fullmatch(text):
             raise ValueError(text)
         number = int(text)
         if number != self.also and not self.minimum <= number <= self.maximum:
@@ -101,7 +103,7 @@ class Real(ValueKind[float]):
 
     def read(self, text: str) -> float:
         """The nearest double."""
-        if not _DECIMAL.fullmatch(text):
+        if len(text) > _DIGITS_MAX or not _DECIMAL.fullmatch(text):
             raise ValueError(text)
         number = float(text)
         if not (math.isfinite(number) and self.minimum <= number <= self.maximum):

@@ -278,6 +278,13 @@ def test_errors_name_the_setting_the_value_and_what_is_allowed(
     assert str(caught.value) == sentence
 
 
+@pytest.mark.parametrize("key", ["min.cleanable.dirty.ratio", "retention.ms"])
+def test_a_number_of_many_characters_is_refused_without_reading_it(key: str) -> None:
+    assert TopicConfig.resolve({key: "0" * 999 + "1"}, {})
+    with pytest.raises(ConfigError, match=f"{key}=00"):
+        TopicConfig.resolve({key: "0" * 1000 + "1"}, {})
+
+
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [
