@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkafs.allocation import without_looks_for_cycles
 from kafkafs.tree.generated_file import Generated, GeneratedFile
+from kafkafs.tree.growing_reading import GrowingReading
 from kafkafs.tree.stream_file import unknown_xattr
 from storage.log import FollowedLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
+    from kafkafs.tree.node import Reading
     from storage.clock import Clock
     from storage.files import Access
     from storage.log import LogView
@@ -69,17 +70,28 @@ class LogFact(GeneratedFile):
 class ProducerFact(LogFact):
     """A text about what producers did.
 
-    Its size is unknown while much of the log would have to be read for it, and if there are very many producers.
+    Its size is unknown while much of the log would have to be read for it, and if there are very many producers. Then
+    the text is made as it is read.
     """
+
+    @abstractmethod
+    def pieces(self, view: LogView) -> Iterator[bytes]:
+        """Return the pieces of the text. The log is read before this returns, and not by the iterator."""
+
+    def text(self, view: LogView) -> bytes:
+        """Return the whole text."""
+        return b"".join(self.pieces(view))
 
     def size_bytes(self, view: LogView) -> int | None:
         """Return the size, unless that takes longer than a `stat` may."""
         return None if self.takes_long() else super().size_bytes(view)
 
-    def generate(self) -> Generated:
-        """Make the text, of whose very many producers none is in a cycle."""
-        with without_looks_for_cycles() if self.takes_long() else nullcontext():
-            return super().generate()
+    def open(self) -> Reading:
+        """Open the text about the log as it is now."""
+        if not self.takes_long():
+            return super().open()
+        with without_looks_for_cycles():  # none of very many producers is in one
+            return GrowingReading(self._source.log.on_view(self.pieces))
 
     def takes_long(self) -> bool:
         """True if much of the log would have to be read, or if there are very many producers."""
@@ -108,6 +120,6 @@ def _is_within(bytes_max: int) -> Callable[[LogView], bool]:
     return lambda view: len(view.segments) <= 1 and view.end_position <= bytes_max
 
 
-def age_s(timestamp_ms: int, clock: Clock) -> int | None:
+def age_s(timestamp_ms: int, now_ms: int) -> int | None:
     """Return how many whole seconds ago that was, negative for the future; None for no time."""
-    return (clock.now_ms() - timestamp_ms) // 1000 if timestamp_ms >= 0 else None
+    return (now_ms - timestamp_ms) // 1000 if timestamp_ms >= 0 else None

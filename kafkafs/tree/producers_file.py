@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.tree.log_fact import ProducerFact, age_s
-from kafkafs.tree.tab_separated import tab_separated
+from kafkafs.tree.tab_separated import table_pieces
 
 if TYPE_CHECKING:
-    from storage.clock import Clock
+    from collections.abc import Iterator
+
     from storage.log import LogView, ProducerState
 
 _NAMES: Final = (
@@ -32,14 +33,14 @@ _NAMES: Final = (
 class ProducersFile(ProducerFact):
     """The file `producers` of a log."""
 
-    def text(self, _view: LogView) -> bytes:
+    def pieces(self, _view: LogView) -> Iterator[bytes]:
         """The table."""
-        live = self._source.log.producers.live(self._clock.now_ms())
-        states = sorted(live, key=lambda state: state.producer_id)
-        return tab_separated(_NAMES, (_row(state, self._clock) for state in states))
+        now_ms = self._clock.now_ms()
+        states = sorted(self._source.log.producers.live(now_ms), key=lambda state: state.producer_id)
+        return table_pieces(_NAMES, (_row(state, now_ms) for state in states))
 
 
-def _row(state: ProducerState, clock: Clock) -> tuple[object, ...]:
+def _row(state: ProducerState, now_ms: int) -> tuple[object, ...]:
     return (
         state.producer_id,
         state.epoch,
@@ -47,7 +48,7 @@ def _row(state: ProducerState, clock: Clock) -> tuple[object, ...]:
         _known(state.last_sequence),
         state.batches[-1].last_offset if state.batches else None,
         _known(state.last_timestamp),
-        age_s(state.last_timestamp, clock),
+        age_s(state.last_timestamp, now_ms),
         state.transaction_offset,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.tree.errors import DamagedError
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "-"
 """The text for an unknown or missing value: a field is never empty."""
 
+
+_LINES_TOGETHER: Final = 1000
 
 TABLE_BYTES_MAX: Final = 64 * 1024 * 1024
 """The limit of a table in memory: records may repeat names without bound, such as a member beside each partition."""
@@ -37,8 +40,14 @@ class BoundedRows:
 
 def tab_separated(names: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     """Return the names and the rows, a line each. Bytes that are not UTF-8 stay as they are."""
-    lines = ["\t".join(names), *("\t".join(map(_text, row)) for row in rows)]
-    return "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
+    return b"".join(table_pieces(names, rows))
+
+
+def table_pieces(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
+    """Yield the same text in pieces of many lines."""
+    lines = chain(["\t".join(names)], ("\t".join(map(_text, row)) for row in rows))
+    while piece := list(islice(lines, _LINES_TOGETHER)):
+        yield "".join(f"{line}\n" for line in piece).encode(errors="surrogateescape")
 
 
 def _text(value: object) -> str:

@@ -11,13 +11,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.tree.log_fact import ProducerFact, age_s
-from kafkafs.tree.tab_separated import tab_separated
+from kafkafs.tree.tab_separated import table_pieces
 from storage.errors import StorageError
 from storage.log import marker_of
 from storage.segment import FileSuffix, Kind, parsed
 
 if TYPE_CHECKING:
-    from storage.clock import Clock
+    from collections.abc import Iterator
+
     from storage.log import LogView, ProducerState
     from storage.segment.index import AbortedTransaction
 
@@ -48,13 +49,13 @@ class _Marker(NamedTuple):
 class TransactionsFile(ProducerFact):
     """The file `transactions` of a log."""
 
-    def text(self, view: LogView) -> bytes:
+    def pieces(self, view: LogView) -> Iterator[bytes]:
         """The table."""
+        now_ms = self._clock.now_ms()
         states = [state for state in self._source.log.producers.states() if state.transaction_offset is not None]
         states.sort(key=lambda state: state.transaction_offset or 0)
-        aborted = reversed(self._last_aborted(view))
-        rows = (_open_row(state, self._clock) for state in states)
-        return tab_separated(_NAMES, chain(rows, (_aborted_row(each, view, self._clock) for each in aborted)))
+        aborted = [_aborted_row(each, view, now_ms) for each in reversed(self._last_aborted(view))]
+        return table_pieces(_NAMES, chain((_open_row(state, now_ms) for state in states), aborted))
 
     def _last_aborted(self, view: LogView) -> list[AbortedTransaction]:
         """Return the last aborted transactions, from ever more of the segments with a transaction index."""
@@ -88,7 +89,7 @@ class TransactionsFile(ProducerFact):
         )
 
 
-def _open_row(state: ProducerState, clock: Clock) -> tuple[object, ...]:
+def _open_row(state: ProducerState, now_ms: int) -> tuple[object, ...]:
     return (
         "open",
         state.producer_id,
@@ -97,11 +98,11 @@ def _open_row(state: ProducerState, clock: Clock) -> tuple[object, ...]:
         state.transaction_offset,
         state.batches[-1].last_offset if state.batches else None,
         state.last_timestamp if state.last_timestamp >= 0 else None,
-        age_s(state.last_timestamp, clock),
+        age_s(state.last_timestamp, now_ms),
     )
 
 
-def _aborted_row(transaction: AbortedTransaction, view: LogView, clock: Clock) -> tuple[object, ...]:
+def _aborted_row(transaction: AbortedTransaction, view: LogView, now_ms: int) -> tuple[object, ...]:
     marker = _marker(transaction, view)
     return (
         "aborted",
@@ -111,7 +112,7 @@ def _aborted_row(transaction: AbortedTransaction, view: LogView, clock: Clock) -
         transaction.first_offset,
         transaction.last_offset,
         None if marker is None else marker.timestamp_ms,
-        None if marker is None else age_s(marker.timestamp_ms, clock),
+        None if marker is None else age_s(marker.timestamp_ms, now_ms),
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from storage.files import Directory
 
 _VERSION: Final = 1
+_new: Final = tuple.__new__  # takes half the time of a named tuple's own, of which there may be a million
 _NONE: Final = -1
 _HEADER: Final = Struct(">hI")  # version, CRC-32C of everything after these
 _COUNT: Final = Struct(">i")
@@ -231,11 +232,8 @@ def _encode(state: ProducerState) -> bytes:
 
 def _decode(fields: tuple[int, ...]) -> ProducerState:
     producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, transaction = fields
-    return ProducerState(
-        producer_id,
-        epoch,
-        coordinator_epoch,
-        timestamp,
-        transaction if transaction >= 0 else None,
-        (CachedBatch(last_sequence, last_offset, offset_delta, timestamp),) if last_offset >= 0 else (),
-    )
+    batches: tuple[CachedBatch, ...] = ()
+    if last_offset >= 0:
+        batches = (_new(CachedBatch, (last_sequence, last_offset, offset_delta, timestamp)),)
+    opens = transaction if transaction >= 0 else None
+    return _new(ProducerState, (producer_id, epoch, coordinator_epoch, timestamp, opens, batches))
