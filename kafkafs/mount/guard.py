@@ -22,6 +22,7 @@ from kafkafs.tree.errors import (
     NotThereError,
     ReadOnlyTreeError,
     TooLargeError,
+    TooManyPartitionsError,
 )
 from storage.errors import (
     BatchTooLargeError,
@@ -72,6 +73,7 @@ NUMBERS: Final[Mapping[type[Exception], int]] = {
     PoisonedLogError: errno.EIO,
     DamagedError: errno.EIO,
     TooLargeError: errno.EFBIG,
+    TooManyPartitionsError: errno.EFBIG,
     GoneError: errno.EIO,
     DecompressedTooLargeError: errno.EFBIG,
     MemoryBudgetError: errno.ENOMEM,

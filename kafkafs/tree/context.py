@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from kafkafs.tree.errors import TooManyPartitionsError
 from kafkafs.tree.log_sources import LogSources
 from kafkafs.tree.rights import Recent, Rights
 from storage.log_dir import CLUSTER_METADATA, COMPACTED_BY_BROKERS, SETTINGS_NAME
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from storage.clock import Clock
     from storage.files import Access, Directory
     from storage.store import Store
+
+
+PARTITIONS_ASKED_MAX: Final = 100_000
+"""How many partitions a file about all of them asks: more than a broker has, and half a minute if they are empty."""
 
 
 class TreeContext:
@@ -50,8 +55,20 @@ class TreeContext:
 
     def access_to_all(self) -> Access:
         """Return the access to what is made from every log of the store."""
+        if self.lack_of_time() is not None:
+            return self.rights.of_store()  # no log is asked
         return self.rights.of_logs(
             lambda: (each for topic in self.store.topics.inventory.topics for each in self._directories(topic))
+        )
+
+    def lack_of_time(self) -> TooManyPartitionsError | None:
+        """Return the error that ends a file about every log of the store, if there are too many to ask them."""
+        count = sum(map(len, self.store.topics.inventory.topics.values()))
+        if count <= PARTITIONS_ASKED_MAX:
+            return None
+        return TooManyPartitionsError(
+            f"the store has {count:,} partitions, and no more than {PARTITIONS_ASKED_MAX:,} are asked together; "
+            "ask those of interest one by one"
         )
 
     def access_to_cluster(self) -> Access:

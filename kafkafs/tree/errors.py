@@ -46,6 +46,10 @@ class TooLargeError(DamagedError):
     """The memory budget has no room for a batch, nor ever will: EFBIG."""
 
 
+class TooManyPartitionsError(TreeError):
+    """The store has more partitions than a file about all of them asks: EFBIG."""
+
+
 class GoneError(TreeError):
     """The records were removed since the file was opened: EIO."""
 

@@ -41,7 +41,8 @@ _NAMES: Final = (
 class OpenTransactionsFile(GeneratedFile):
     """The open transactions. The size is unknown until it is opened, because that takes asking every log of the store.
 
-    If something cannot be read, reading ends with an error, unless damage is skipped.
+    If something cannot be read, reading ends with an error, unless damage is skipped. Of more partitions than
+    `PARTITIONS_ASKED_MAX` none is asked, and reading is refused.
     """
 
     def __init__(self, path: StoreFilePath, context: TreeContext) -> None:
@@ -60,6 +61,9 @@ class OpenTransactionsFile(GeneratedFile):
         """Ask the coordinators' records and every log."""
         self._context.sources.refresh()
         now_ms = self._clock.now_ms()
+        refusal = self._context.lack_of_time()
+        if refusal is not None:
+            return Generated(b"", now_ms, refusal)
         with without_looks_for_cycles():
             found = self._context.internal_topics.transactions()
             rows = BoundedRows(list(map(in_a_line, _row(each, now_ms))) for each in found.transactions)

@@ -15,6 +15,7 @@ from kafkafs.tree.errors import DamagedError
 from kafkafs.tree.generated_file import Generated, GeneratedFile
 from kafkafs.tree.options import Damage
 from kafkafs.tree.store_directory import StoreDirectoryNode
+from storage.clock import Interval
 from storage.errors import StorageError, UnknownPartitionError
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class StoreTimeFile(GeneratedFile):
     """The offsets for one time, of all partitions. A relative time means another one at each opening.
 
     If a partition cannot be read, the others' lines are returned, and reading ends with an error; if damage is skipped,
-    that partition is left out and counted.
+    that partition is left out and counted. Of more partitions than `PARTITIONS_ASKED_MAX` none is asked, and reading is
+    refused.
     """
 
     def __init__(self, path: StoreTimePath, context: TreeContext) -> None:
@@ -47,6 +49,7 @@ class StoreTimeFile(GeneratedFile):
         self._time = path.time
         self._sources = context.sources
         self._options = context.options
+        self._lack_of_time = context.lack_of_time
         self._skipped = 0
 
     def xattrs(self) -> Mapping[str, bytes]:
@@ -59,10 +62,17 @@ class StoreTimeFile(GeneratedFile):
     def generate(self) -> Generated:
         """Ask each partition."""
         now_ms = self._clock.now_ms()
+        self._sources.refresh()
+        refusal = self._lack_of_time()
+        if refusal is not None:
+            return Generated(b"", now_ms, refusal)
         timestamp_ms = self._time.resolve(now_ms)
         lines: list[str] = []
         failures: list[str] = []
-        for path in self._partitions():
+        report_due = Interval()
+        for number, path in enumerate(self._partitions()):
+            if report_due.is_over():
+                logger.info("%s: %d partitions are asked", self.path, number)
             try:
                 offset = self._offset(path, timestamp_ms)
             except UnknownPartitionError:
@@ -77,7 +87,6 @@ class StoreTimeFile(GeneratedFile):
         return Generated("".join(lines).encode(), now_ms, self._failure(failures))
 
     def _partitions(self) -> Iterator[PartitionPath]:
-        self._sources.refresh()
         for topic, partitions in self._sources.store.topics.inventory.topics.items():
             for partition in partitions:
                 yield PartitionPath(TopicPath(topic), partition)

@@ -5,11 +5,13 @@ Any thread may ask. What was found serves for a moment, so that asking about man
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from heapq import nsmallest
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.clock import Interval
 from storage.cluster.followed_topics import OffsetsTopic, SharesTopic, TransactionsTopic
 from storage.cluster.group_description import Surroundings, describe_group
 from storage.cluster.open_transactions import OpenInPartition, open_transactions
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from storage.store.store import Store
 
     LogOf: TypeAlias = Callable[[str, int], Log | FollowedLog]
+
+logger = logging.getLogger(__name__)
 
 _KEPT_S: Final = 1.0
 BELOW_LOG_START: Final = "BelowLogStart"
@@ -203,8 +207,12 @@ class InternalTopics:
 
     def _opened(self, failures: list[str]) -> Iterator[OpenInPartition]:
         """The transactions that are open in any log of the store."""
+        report_due, asked = Interval(), 0
         for topic, partitions in self._store.topics.inventory.topics.items():
             for partition in partitions:
+                asked += 1
+                if report_due.is_over():
+                    logger.info("%d partitions are asked for open transactions", asked)
                 try:
                     log = self._log_of(topic, partition)
                     with log.one_look():

@@ -11,8 +11,9 @@ from memory_logs import StandingClock
 
 from kafkafs.content import SizeCache
 from kafkafs.locator.descent import parse_path
+from kafkafs.tree import context
 from kafkafs.tree.control import ControlNodes
-from kafkafs.tree.errors import DamagedError, NotThereError
+from kafkafs.tree.errors import DamagedError, NotThereError, TooManyPartitionsError
 from kafkafs.tree.options import Damage, TreeOptions
 from kafkafs.tree.tree import Tree
 from storage.internal import offsets, transactions
@@ -151,6 +152,19 @@ def test_what_an_open_transaction_holds_up(made: Shown) -> None:
     made.clock.ms += 1000
     rows = opened(made, "/.kafkafs/transactions")[1:]
     assert [(row[1], row[7]) for row in rows] == [("8", "orders-0@0"), ("9", "orders-1@2")]
+
+
+@pytest.mark.parametrize("path", ["/.kafkafs/transactions", "/by-time/now"])
+def test_a_store_of_too_many_partitions_is_not_asked(made: Shown, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(context, "PARTITIONS_ASKED_MAX", 1)
+    monkeypatch.setattr(made.store, "log", None)
+    node = made.node(path)
+    assert node.attributes().size_bytes is None
+    with pytest.raises(TooManyPartitionsError, match="the store has 2 partitions, and no more than 1 are asked"):
+        node.open().read(0, 1)
+    monkeypatch.undo()
+    made.clock.ms += 2000
+    made.node(path).open().read(0, 1)
 
 
 def opened(shown: Shown, path: str) -> list[list[str]]:

@@ -34,6 +34,7 @@ class Prober:
     def __init__(self, mount: Path) -> None:
         self.longest_s = 0.0
         self.looks = 0
+        self.error: OSError | None = None
         self._mount = mount
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._probe, daemon=True)
@@ -53,8 +54,8 @@ class Prober:
             started = time.monotonic()
             try:
                 (self._mount / "sound" / "0" / "offset" / str(number)).read_bytes()
-            except OSError:
-                self.longest_s = float("inf")
+            except OSError as error:
+                self.longest_s, self.error = float("inf"), error
                 return
             self.longest_s = max(self.longest_s, time.monotonic() - started)
             self.looks += 1
@@ -98,7 +99,7 @@ def faults_of_walk(mounted: Mounted, *, probe_s: float, appends: bool) -> list[s
     ]
     found += [f"took long: {line}" for line in slow]
     if prober.longest_s > probe_s:
-        found.append(f"the sound partition took {prober.longest_s:.3f} s, in {prober.looks} looks")
+        found.append(f"the sound partition took {prober.longest_s:.3f} s, in {prober.looks} looks: {prober.error}")
     if mounted.process.poll() is None:
         memory_bytes = most_memory_bytes(mounted)
         if memory_bytes > MEMORY_BYTES_MAX:
