@@ -21,6 +21,7 @@ from storage.errors import MemoryBudgetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Lock
     from typing import TypeAlias
 
     Waiting: TypeAlias = Callable[[], AbstractContextManager[None]]
@@ -135,6 +136,12 @@ class Budget:
         """Raise `MustWaitError` in a thread that may not lease."""
         if self._threads.never_leases:
             raise MustWaitError
+
+    def acquire(self, lock: Lock) -> None:
+        """Acquire a lock; raises `MustWaitError` in a thread that may not lease while another holds it."""
+        if not lock.acquire(blocking=False):
+            self.check_lease()
+            lock.acquire()
 
     def reserve(self, size_bytes: int, what: str) -> Lease:
         """Take bytes for what is kept, at the expense of caches, until the lease ends. Never waits.

@@ -16,6 +16,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
+from storage.budget import MEMORY
 from storage.commit.commits import Commits
 from storage.commit.ledger import Ledger
 from storage.config import StoreConfig
@@ -234,9 +235,13 @@ class Store:
         return self._logs.get((topic, partition), lambda: self._opener(topic, partition))
 
     def _opener(self, topic: str, partition: int) -> Callable[[], PartitionLog]:
-        """Return what opens the log; raises `UnknownPartitionError`."""
+        """Return what opens the log; raises `UnknownPartitionError`.
+
+        Raises `MustWaitError` in a thread that may not wait: recovery may take long.
+        """
         if self.mode is Mode.READ_ONLY or topic == CLUSTER_METADATA:
             return partial(self.follow_partition, topic, partition)
+        MEMORY.check_lease()
         _, log_dir = self.topics.location(topic, partition)
         checkpoints = PartitionCheckpoints(log_dir, (topic, partition))
         return partial(self._open_log, self.request(topic, partition), checkpoints)

@@ -10,6 +10,7 @@ import operator
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
+from storage.budget import MEMORY
 from storage.errors import StorageError
 from storage.log.followed_log import FollowedLog
 from storage.log.log import Log
@@ -49,11 +50,15 @@ class OpenLogs:
         self.recovered: dict[Partition, LogOffsets] = {}
 
     def get(self, partition: Partition, prepare: Callable[[], Callable[[], PartitionLog]]) -> PartitionLog:
-        """Return the partition's log, and open it by `prepare` if necessary."""
+        """Return the partition's log, and open it by `prepare` if necessary.
+
+        Raises `MustWaitError` in a thread that may not wait while another opens the log.
+        """
         while True:
             with self._lock:
                 slot = self._slots.setdefault(partition, _Slot())
-            with slot.lock:
+            MEMORY.acquire(slot.lock)
+            try:
                 if slot.is_closed:
                     continue  # by another thread; there is a new slot, or there will be
                 if slot.log is None:
@@ -61,6 +66,8 @@ class OpenLogs:
                     with self._lock:
                         self._new.add(partition)
                 return slot.log
+            finally:
+                slot.lock.release()
 
     def _opened(self, partition: Partition, open_log: Callable[[], PartitionLog]) -> PartitionLog:
         log: PartitionLog | None = self.parted.take(partition)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,7 +14,7 @@ from storage.log.producers.snapshot import SnapshotFiles
 from storage.log.view import StableState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from storage.budget import Account
     from storage.clock import Clock
@@ -70,16 +69,22 @@ class FollowedProducers:
         The last aborted transactions are returned too, as the segment's index may have been read before it had them.
         Transactions after damage count as undecided.
         """
-        with self._reading():
+        MEMORY.acquire(self._lock)
+        try:
             states = self._known(segments, end_offset)
             aborted = self._aborted
+        finally:
+            self._lock.release()
         stable_offset = states.last_stable_offset(start_offset, min(end_offset, states.end_offset))
         return StableState(max(stable_offset, start_offset), aborted)
 
     def states(self, segments: Sequence[Segment], end_offset: int) -> ProducerStates:
         """Return the producers of the log up to its end, or up to damage. Callers do not change them."""
-        with self._reading():
+        MEMORY.acquire(self._lock)
+        try:
             return self._known(segments, end_offset)
+        finally:
+            self._lock.release()
 
     def known_to(self, end_offset: int) -> int:
         """Return the offset up to which the log has been read. Does not wait for a thread that reads."""
@@ -112,17 +117,6 @@ class FollowedProducers:
         snapshots = SnapshotFiles(self._directory, read_only=True)
         newest = max((offset for offset in snapshots.offsets if offset <= end_offset), default=None)
         return AboutProducers(0 if newest is None else snapshots.count(newest), is_read=False)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Hold the lock; raises `MustWaitError` in the thread of the event loop while another thread reads."""
-        if not self._lock.acquire(blocking=False):
-            MEMORY.check_lease()
-            self._lock.acquire()
-        try:
-            yield
-        finally:
-            self._lock.release()
 
     def _known(self, segments: Sequence[Segment], end_offset: int) -> ProducerStates:
         states = self._kept()
