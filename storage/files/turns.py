@@ -47,8 +47,17 @@ def takes_turns() -> bool:
 
 
 def in_order(names: Sequence[str]) -> Iterator[str]:
-    """Yield the names in their order. Sorting a million in one call would make other threads wait for half a second."""
-    return merge(*(sorted(names[start : start + _SORTED]) for start in range(0, len(names), _SORTED)))
+    """Yield the names in their order.
+
+    Sorting a million in one call would make other threads wait for half a second, and so would freeing them together.
+    """
+    pieces = (names[start : start + _SORTED] for start in range(0, len(names), _SORTED))
+    return merge(*(_taken(sorted(piece, reverse=True)) for piece in pieces))
+
+
+def _taken(names: list[str]) -> Iterator[str]:
+    while names:
+        yield names.pop()
 
 
 def give_way() -> None:
