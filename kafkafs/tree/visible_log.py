@@ -280,7 +280,8 @@ class VisibleLog:
             return
         window_bytes = LOOKUP_WINDOW_BYTES if end - start <= _FEW_OFFSETS else WINDOW_BYTES
         aborted = _Aborted(self.view, end, self._aborted_in) if self.is_committed else None
-        for segment, piece in batches_past_damage(self.view, start, window_bytes=window_bytes):
+        before = None if to_tail else end
+        for segment, piece in batches_past_damage(self.view, start, before=before, window_bytes=window_bytes):
             if isinstance(piece, CorruptBatchError):
                 yield segment, piece
                 continue

@@ -23,15 +23,18 @@ if TYPE_CHECKING:
 
 
 def batches_past_damage(
-    view: LogView, offset: int, *, window_bytes: int = WINDOW_BYTES
+    view: LogView, offset: int, *, before: int | None = None, window_bytes: int = WINDOW_BYTES
 ) -> Iterator[tuple[Segment, Batch | CorruptBatchError]]:
     """Iterate over the sound batches from the one that holds the offset, with an error in place of each damage.
 
     Damage is reported if it may have held records at or after the offset. Bytes after the view's batches are damage
-    too, unless they are zeros or a batch that is not there yet. Memory stays within the larger of a window and a batch.
+    too, unless they are zeros or a batch that is not there yet. Segments that begin at `before` or after it are not
+    looked into. Memory stays within the larger of a window and a batch.
     Raises `FileNotFoundError` at a segment that is gone.
     """
     for part in view.slices(offset):
+        if before is not None and part.segment.base_offset >= before > offset:
+            return
         damage: list[CorruptBatchError] = []  # which may lie before the offset; the next batch decides
         for piece in _Walk(part, offset, window_bytes):
             if isinstance(piece, CorruptBatchError):

@@ -120,6 +120,7 @@ def test_an_empty_segment_is_not_opened_in_a_walk(tmp_path: Path, monkeypatch: p
         (path / "t-0" / str(FileName(RECORDS + 5, Kind.LOG))).unlink()
         with pytest.raises(FileNotFoundError):
             list(batches_past_damage(view, 0))
+        assert len(list(batches_past_damage(view, 0, before=RECORDS + 5))) == 1
 
 
 def test_snapshots_are_added_and_removed_by_their_offsets(tmp_path: Path) -> None:
