@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from heapq import merge
 from threading import local
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+T = TypeVar("T", bound="str | int | tuple[object, ...]")
 
 _TURN_S: Final = 0.005
 _PAUSE_S: Final = 50e-6
@@ -46,8 +48,8 @@ def takes_turns() -> bool:
     return _turn.ends_s != _NEVER
 
 
-def in_order(names: Sequence[str]) -> Iterator[str]:
-    """Yield the names in their order.
+def in_order(names: Sequence[T]) -> Iterator[T]:
+    """Yield the names, or what else has an order, in their order.
 
     Sorting a million in one call would make other threads wait for half a second, and so would freeing them together.
     """
@@ -55,7 +57,7 @@ def in_order(names: Sequence[str]) -> Iterator[str]:
     return merge(*(_taken(sorted(piece, reverse=True)) for piece in pieces))
 
 
-def _taken(names: list[str]) -> Iterator[str]:
+def _taken(names: list[T]) -> Iterator[T]:
     while names:
         yield names.pop()
 

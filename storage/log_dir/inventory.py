@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from storage.errors import DuplicatePartitionError
+from storage.files import in_order
 from storage.log_dir.names import CLUSTER_METADATA, DirectoryName, DirectoryState
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from storage.files import Directory
@@ -76,14 +77,14 @@ class Inventory:
                         )
                     found[name.topic][name.partition] = settled
         return cls(
-            MappingProxyType({topic: MappingProxyType(dict(sorted(found[topic].items()))) for topic in sorted(found)}),
-            tuple((log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.unattached)),
+            MappingProxyType({topic: MappingProxyType(_in_order(found[topic])) for topic in in_order(list(found))}),
+            tuple((log_dir, name) for log_dir, listing in listings.items() for name in in_order(listing.unattached)),
             tuple(
                 ForeignDirectory(log_dir, name)
                 for log_dir, listing in listings.items()
-                for name in sorted(listing.foreign)
+                for name in in_order(listing.foreign)
             ),
-            tuple((log_dir, name) for log_dir, listing in listings.items() for name in sorted(listing.links)),
+            tuple((log_dir, name) for log_dir, listing in listings.items() for name in in_order(listing.links)),
         )
 
     @property
@@ -122,6 +123,10 @@ class Inventory:
         """All of them."""
         return {(topic, partition) for topic, partitions in self.topics.items() for partition in partitions}
 
+    def in_order(self) -> Iterator[Partition]:
+        """Iterate over all of them, by the topics' names and by their numbers."""
+        return ((topic, partition) for topic, partitions in self.topics.items() for partition in partitions)
+
     def has_only_metadata(self, log_dir: LogDir) -> bool:
         """True if the cluster's metadata log is all that a log directory has, as `metadata.log.dir` has.
 
@@ -136,3 +141,7 @@ class Inventory:
         counts = Counter(log_dir for partitions in self.topics.values() for log_dir in partitions.values())
         counts.update(log_dir for log_dir, name in self.unattached if name.state is DirectoryState.FUTURE)
         return {log_dir: counts[log_dir] for log_dir in log_dirs}
+
+
+def _in_order(partitions: Mapping[int, LogDir]) -> dict[int, LogDir]:
+    return {number: partitions[number] for number in in_order(list(partitions))}

@@ -145,7 +145,7 @@ class Maintenance:
             log.expire_producers()
 
     def _retain(self, job: Job) -> None:
-        for partition in sorted(self._store.topics.inventory.partitions()):
+        for partition in self._store.topics.inventory.in_order():
             if self._stopped.is_set():
                 return
             self._attempt(job, partition, partial(self._retain_one, partition))
@@ -190,7 +190,7 @@ class Maintenance:
         with_idle = now_s >= self._idle_plans_due_s
         if with_idle:
             self._idle_plans_due_s = now_s + store.config.log_retention_check_interval_ms / 1000
-        for partition in sorted(store.topics.inventory.partitions()):
+        for partition in store.topics.inventory.in_order():
             if partition in self._compaction.failed or not (with_idle or partition in open_logs):
                 continue
             config = store.topics.config(partition[0])

@@ -54,7 +54,7 @@ class Shutdown:
     def partitions_in(self, log_dir: LogDir) -> Iterator[Partition]:
         """The partitions of topics in a log dir."""
         inventory = self._topics.inventory
-        return (partition for partition in inventory.partitions() if inventory.log_dir(*partition) is log_dir)
+        return (partition for partition in inventory.in_order() if inventory.log_dir(*partition) is log_dir)
 
     def unclean_partitions(self) -> Iterator[Partition]:
         """The partitions in log dirs that were not closed properly."""

@@ -250,7 +250,7 @@ class _Run:
     def _logs_to_recover(self) -> Iterator[tuple[LogDir, DirectoryName]]:
         """The directories to be recovered."""
         inventory = self._store.topics.inventory
-        for topic, partition in sorted(inventory.partitions()):
+        for topic, partition in inventory.in_order():
             yield self._store.topics.location(topic, partition)[1], DirectoryName(topic, partition)
         yield from inventory.recovered_beside
         yield from inventory.links

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from storage.files import in_order
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.names import CLUSTER_METADATA
 
@@ -79,7 +80,7 @@ def offsets_to_write(
     A store that leads all of them has no followers: what is appended is replicated. Only a broker knows how far its
     replicas are; of these the high watermark is only kept from lying beyond the log's end.
     """
-    here = sorted(partition for partition in partitions if partition[0] != CLUSTER_METADATA)
+    here = list(in_order([partition for partition in partitions if partition[0] != CLUSTER_METADATA]))
     found: dict[OffsetCheckpoint, dict[Partition, int]] = {}
     for checkpoint in OffsetCheckpoint:
         known = log_dir.offsets(checkpoint)

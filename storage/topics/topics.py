@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from itertools import islice
 from threading import RLock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 PARTITIONS_MAX: Final = 100_000
 """The most partitions that a topic can be made with: more is a slip of the finger."""
 
+_IDS_READ_MAX: Final = 100
 _CLEANUP_POLICY: Final = "cleanup.policy"
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -228,13 +230,13 @@ class Topics:
         """The id that the topic's first partition here bears; None for a topic of a broker that gave it none.
 
         A partition whose file cannot be read is passed over. Raises `CorruptMetadataError` or `OSError` if no
-        partition has one that can be read.
+        partition has one that can be read, of very many the first ones.
         """
-        first, *others = self.partitions(topic)
-        for partition in (first, *others):
+        partitions = self.partitions(topic)
+        for partition in islice(partitions, _IDS_READ_MAX):
             with suppress(CorruptMetadataError, OSError):
                 return read_topic_id(self.directory(topic, partition))
-        return read_topic_id(self.directory(topic, first))
+        return read_topic_id(self.directory(topic, next(iter(partitions))))
 
     # What holds
 
