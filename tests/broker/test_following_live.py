@@ -33,8 +33,8 @@ COMPACTED = {
     "cleanup.policy": "compact",
     "segment.ms": "1500",
     "min.cleanable.dirty.ratio": "0.01",
-    # No follower has a record that is compacted before the mount has looked once at the segment which it came in. Beside
-    # other tests two looks may be seconds apart.
+    # No follower has a record that is compacted before the mount has looked once at its segment. Beside other tests two
+    # looks may be seconds apart.
     "min.compaction.lag.ms": "4000",
 }
 RETAINED = {"segment.ms": "1500", "retention.bytes": "100"}

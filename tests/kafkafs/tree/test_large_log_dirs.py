@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from kafkafs.content import SizeCache
+from kafkafs.locator.paths import TopicPath
+from kafkafs.tree import topic_directory
 from kafkafs.tree.control import ControlNodes
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.tree import Tree
@@ -82,3 +85,20 @@ def test_the_next_caller_gets_what_kept_it_from_being_listed(tree: Tree, monkeyp
     tree.close()
     sources.refresh()
     tree.close()
+
+
+@pytest.mark.parametrize("looked_at_max", [2, 3])
+def test_the_time_of_a_topic_of_very_many_partitions_is_the_stores(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_at_max: int
+) -> None:
+    store = tmp_path / "store"
+    for number in (1, 2):
+        (store / f"first-{number}").mkdir()
+    for number, seconds in enumerate((1000, 3000, 2000)):
+        os.utime(store / f"first-{number}", (seconds, seconds))
+    os.utime(store, (4000, 4000))
+    tree.context.sources.refresh()
+    tree.close()
+    monkeypatch.setattr(topic_directory, "_LOOKED_AT_MAX", looked_at_max)
+    expected = 3_000_000 if looked_at_max == 3 else 4_000_000
+    assert tree.node(TopicPath("first")).attributes().modified_ms == expected
