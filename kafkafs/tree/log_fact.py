@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkafs.allocation import without_looks_for_cycles
 from kafkafs.tree.generated_file import Generated, GeneratedFile
-from kafkafs.tree.growing_reading import GrowingReading
+from kafkafs.tree.passing_reading import PassingReading
 from kafkafs.tree.stream_file import unknown_xattr
+from storage.budget import MEMORY
 from storage.log import FollowedLog
 
 if TYPE_CHECKING:
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Reading
     from storage.clock import Clock
     from storage.files import Access
-    from storage.log import LogView
+    from storage.log import LogView, ProducerState
     from storage.log_dir import OffsetCheckpoint
 
 
 _PRODUCERS_MAX: Final = 50_000
 """How many producers a `stat` decodes and prints to tell a size: it takes a fifth of a second."""
+_REFERENCE_BYTES: Final = 8
 
 
 class LogFact(GeneratedFile):
@@ -67,6 +69,15 @@ class LogFact(GeneratedFile):
         return self._source.log.on_view(lambda view: Generated(self.text(view), self._source.modified_ms(view)))
 
 
+class HeldStates:
+    """The states of some producers of a log in an order, whose memory counts while this is held."""
+
+    def __init__(self, producers: object, states: list[ProducerState], *, key: Callable[[ProducerState], int]) -> None:
+        self.states = sorted(states, key=key)
+        self._producers = producers  # which took the memory of the states, and gives it back once nothing refers to it
+        self._lease = MEMORY.reserve(_REFERENCE_BYTES * len(states), f"the rows of {len(states)} producers")
+
+
 class ProducerFact(LogFact):
     """A text about what producers did.
 
@@ -75,12 +86,15 @@ class ProducerFact(LogFact):
     """
 
     @abstractmethod
-    def pieces(self, view: LogView) -> Iterator[bytes]:
-        """Return the pieces of the text. The log is read before this returns, and not by the iterator."""
+    def pieces(self, view: LogView) -> Callable[[], Iterator[bytes]]:
+        """Return what yields the pieces of the text, the same each time. The log is read before this returns.
+
+        What it returns holds the producers, so that their memory counts while the text is open.
+        """
 
     def text(self, view: LogView) -> bytes:
         """Return the whole text."""
-        return b"".join(self.pieces(view))
+        return b"".join(self.pieces(view)())
 
     def size_bytes(self, view: LogView) -> int | None:
         """Return the size, unless that takes longer than a `stat` may."""
@@ -91,7 +105,7 @@ class ProducerFact(LogFact):
         if not self.takes_long():
             return super().open()
         with without_looks_for_cycles():  # none of very many producers is in one
-            return GrowingReading(self._source.log.on_view(self.pieces))
+            return PassingReading(self._source.log.on_view(self.pieces))
 
     def takes_long(self) -> bool:
         """True if much of the log would have to be read, or if there are very many producers."""

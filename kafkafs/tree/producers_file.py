@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.tree.log_fact import ProducerFact, age_s
+from kafkafs.tree.log_fact import HeldStates, ProducerFact, age_s
 from kafkafs.tree.tab_separated import table_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from storage.log import LogView, ProducerState
 
@@ -33,11 +33,12 @@ _NAMES: Final = (
 class ProducersFile(ProducerFact):
     """The file `producers` of a log."""
 
-    def pieces(self, _view: LogView) -> Iterator[bytes]:
+    def pieces(self, _view: LogView) -> Callable[[], Iterator[bytes]]:
         """The table."""
         now_ms = self._clock.now_ms()
-        states = sorted(self._source.log.producers.live(now_ms), key=lambda state: state.producer_id)
-        return table_pieces(_NAMES, (_row(state, now_ms) for state in states))
+        producers = self._source.log.producers
+        held = HeldStates(producers, producers.live(now_ms), key=lambda state: state.producer_id)
+        return lambda: table_pieces(_NAMES, (_row(state, now_ms) for state in held.states))
 
 
 def _row(state: ProducerState, now_ms: int) -> tuple[object, ...]:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.tree.log_fact import ProducerFact, age_s
+from kafkafs.tree.log_fact import HeldStates, ProducerFact, age_s
 from kafkafs.tree.tab_separated import table_pieces
 from storage.errors import StorageError
 from storage.log import marker_of
 from storage.segment import FileSuffix, Kind, parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from storage.log import LogView, ProducerState
     from storage.segment.index import AbortedTransaction
@@ -49,13 +49,14 @@ class _Marker(NamedTuple):
 class TransactionsFile(ProducerFact):
     """The file `transactions` of a log."""
 
-    def pieces(self, view: LogView) -> Iterator[bytes]:
+    def pieces(self, view: LogView) -> Callable[[], Iterator[bytes]]:
         """The table."""
         now_ms = self._clock.now_ms()
-        states = [state for state in self._source.log.producers.states() if state.transaction_offset is not None]
-        states.sort(key=lambda state: state.transaction_offset or 0)
+        producers = self._source.log.producers
+        states = [state for state in producers.states() if state.transaction_offset is not None]
+        held = HeldStates(producers, states, key=lambda state: state.transaction_offset or 0)
         aborted = [_aborted_row(each, view, now_ms) for each in reversed(self._last_aborted(view))]
-        return table_pieces(_NAMES, chain((_open_row(state, now_ms) for state in states), aborted))
+        return lambda: table_pieces(_NAMES, chain((_open_row(state, now_ms) for state in held.states), aborted))
 
     def _last_aborted(self, view: LogView) -> list[AbortedTransaction]:
         """Return the last aborted transactions, from ever more of the segments with a transaction index."""
