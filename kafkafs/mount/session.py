@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("kafkafs.mount")
 
 LOOK_S: Final = 2.0
+CACHE_LOOKS: Final = 15
 BUSY_S: Final = 0.1
 """A process that used more processor time than this since the last look was busy."""
 GRACE_S: Final = 0.5
@@ -47,15 +48,21 @@ _SWITCH_INTERVAL_S: Final = 0.001
 
 
 class Quiet:
-    """Gives memory back when a busy time has ended. `used_s` is the processor time that the process has used so far."""
+    """Calls `give_back` when a busy time has ended, and `give_back_caches` when none has followed for half a minute.
+
+    `used_s` is the processor time that the process has used so far.
+    """
 
     def __init__(
-        self, give_back: Callable[[], None] = give_back_freed_memory, used_s: Callable[[], float] = process_time
+        self,
+        give_back: Callable[[], None],
+        give_back_caches: Callable[[], None],
+        used_s: Callable[[], float] = process_time,
     ) -> None:
-        self._give_back = give_back
+        self._calls = {1: give_back, CACHE_LOOKS: give_back_caches}
         self._used_s = used_s
         self._seen_s = used_s()
-        self._was_busy = False
+        self._quiet_looks = CACHE_LOOKS  # since a busy one
 
     async def run(self) -> None:
         """Look now and then until cancelled."""
@@ -64,13 +71,14 @@ class Quiet:
             await self.look()
 
     async def look(self) -> None:
-        """Give memory back if the process was busy, and is not since the last look."""
+        """Give memory back if the process was busy, and has not been since for as many looks as that takes."""
         used_s = self._used_s()
         is_busy = used_s - self._seen_s > BUSY_S
         self._seen_s = used_s
-        if self._was_busy and not is_busy:
-            await in_thread(self._give_back)
-        self._was_busy = is_busy
+        self._quiet_looks = 0 if is_busy else self._quiet_looks + 1
+        call = self._calls.get(self._quiet_looks)
+        if call is not None:
+            await in_thread(call)
 
 
 def kernel_options(options: MountOptions, source: str, *, is_read_only: bool) -> set[str]:
@@ -149,7 +157,7 @@ class Session:
             MEMORY.never_lease_here()
             await nursery.start(self._end_on_signal, nursery.cancel_scope, ending)
             nursery.start_soon(self._operations.watcher.run)
-            nursery.start_soon(Quiet(self._give_back).run)
+            nursery.start_soon(Quiet(self._give_back, self._give_back_caches).run)
             nursery.start_soon(self._say_when_it_answers, ready)
             await pyfuse3.main()
             self._deadline.begin()
@@ -158,6 +166,10 @@ class Session:
 
     def _give_back(self) -> None:
         self._operations.inodes.drop_large()
+        give_back_freed_memory()
+
+    def _give_back_caches(self) -> None:
+        MEMORY.shrink_caches()
         give_back_freed_memory()
 
     async def _say_when_it_answers(self, ready: Callable[[], None]) -> None:

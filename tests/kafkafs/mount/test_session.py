@@ -25,7 +25,7 @@ from kafkafs.mount.mountpoints.mounts import mount_at, uses_of
 from kafkafs.mount.mountpoints.unmounting import unmount
 from kafkafs.mount.options import parse_options
 from kafkafs.mount.process import taking_effect_afterwards
-from kafkafs.mount.session import BUSY_S, Deadline, Quiet, Session, kernel_options
+from kafkafs.mount.session import BUSY_S, CACHE_LOOKS, Deadline, Quiet, Session, kernel_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -256,12 +256,16 @@ def test_what_libfuse_says_becomes_what_to_do(said: str, sentence: str) -> None:
 def test_memory_is_given_back_once_a_busy_time_has_ended() -> None:
     used_s: list[float] = []
     given_at: list[int] = []
-    quiet = Quiet(lambda: given_at.append(len(used_s)), lambda: sum(used_s))
+    caches_at: list[int] = []
+    quiet = Quiet(
+        lambda: given_at.append(len(used_s)), lambda: caches_at.append(len(used_s)), used_s=lambda: sum(used_s)
+    )
     busy, idle = 2 * BUSY_S, BUSY_S / 2
-    for each_s in (idle, busy, busy, idle, idle, idle, busy, idle):
+    for each_s in (idle, busy, busy, idle, idle, idle, busy, *[idle] * (2 * CACHE_LOOKS)):
         used_s.append(each_s)
         trio.run(quiet.look)
     assert given_at == [4, 8]
+    assert caches_at == [7 + CACHE_LOOKS]
 
 
 def test_requests_that_do_not_end_do_not_keep_the_process() -> None:
