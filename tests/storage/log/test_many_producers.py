@@ -101,7 +101,7 @@ def test_a_thread_that_others_need_does_not_wait_for_one_that_reads(directory: D
         except MustWaitError as error:
             raised.append(error)
 
-    with followed._reading():
+    with followed._lock:
         thread = Thread(target=ask)
         thread.start()
         thread.join()
