@@ -10,6 +10,7 @@ import math
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.budget import MustWaitError
 from storage.errors import in_words
 from storage.log import FollowedLog, Log
 
@@ -43,7 +44,8 @@ class OpenedLogs:
     def get(self, topic: str, partition: int) -> tuple[Log | FollowedLog, OSError | None]:
         """Return a partition's log, and the error that keeps a writable one from being written, which is retried.
 
-        Raises `UnknownPartitionError`, or a `StorageError` if the log cannot be opened at all.
+        Raises `UnknownPartitionError`, a `StorageError` if the log cannot be opened at all, or `MustWaitError` in a
+        thread that opens no log.
         """
         place = (topic, partition)
         begun_s = self._clock.elapsed_s()
@@ -55,6 +57,11 @@ class OpenedLogs:
                 self._refused[place] = refused._replace(due_s=math.inf)  # other callers do not wait
         try:
             log = self._store.log(topic, partition)
+        except MustWaitError:  # another thread asks again
+            if refused is not None:
+                with self._lock:
+                    self._refused[place] = refused
+            raise
         except Exception as error:
             if isinstance(error, OSError) and not isinstance(error, FileNotFoundError | NotADirectoryError):
                 return self._followed(place, error, begun_s), error

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kafkafs.tree.opened_logs import RETRY_S, OpenedLogs
+from storage.budget import MustWaitError
 from storage.clock import Clock
 from storage.errors import UnknownPartitionError
 from storage.log.followed_log import FollowedLog
@@ -109,6 +110,21 @@ def test_what_cannot_be_written_is_read_until_it_can(
     said = [record.message for record in caplog.records if record.name.endswith("opened_logs")]
     assert [line.partition(":")[0] for line in said] == ["t-0 can be read, and not written", "t-0 can be written again"]
     assert all(record.levelno == logging.WARNING for record in caplog.records if "t-0" in record.message)
+
+
+def test_a_thread_that_opens_no_log_changes_nothing(
+    logs: OpenedLogs, disk: FullDisk, clock: Ticking, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    logs.get("t", 0)
+    clock.s += RETRY_S * 2
+    disk.error = MustWaitError()
+    with pytest.raises(MustWaitError):
+        logs.get("t", 0)
+    disk.error = None
+    with caplog.at_level(logging.WARNING):
+        assert logs.get("t", 0)[1] is None
+    assert "t-0 can be written again" in caplog.messages
 
 
 def test_what_takes_long_to_try_is_tried_seldom(logs: OpenedLogs, disk: FullDisk, clock: Ticking) -> None:
