@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import PartitionFilePath
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.node import Reading
+    from storage.budget import Lease
     from storage.clock import Clock
     from storage.files import Access
     from storage.log import LogView, ProducerState
@@ -70,12 +71,17 @@ class LogFact(GeneratedFile):
 
 
 class HeldStates:
-    """The states of some producers of a log in an order, whose memory counts while this is held."""
+    """The states of some producers of a log in an order, whose memory counts while this is held.
+
+    Few of them need none of the budget, so that they can be read while others have all of it.
+    """
 
     def __init__(self, producers: object, states: list[ProducerState], *, key: Callable[[ProducerState], int]) -> None:
         self.states = sorted(states, key=key)
         self._producers = producers  # which took the memory of the states, and gives it back once nothing refers to it
-        self._lease = MEMORY.reserve(_REFERENCE_BYTES * len(states), f"the rows of {len(states)} producers")
+        self._lease: Lease | None = None
+        if len(states) > _PRODUCERS_MAX:
+            self._lease = MEMORY.reserve(_REFERENCE_BYTES * len(states), f"the rows of {len(states)} producers")
 
 
 class ProducerFact(LogFact):

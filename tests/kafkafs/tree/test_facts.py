@@ -18,7 +18,8 @@ from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.producers_file import ProducersFile
 from kafkafs.tree.rights import Rights
 from kafkafs.tree.transactions_file import ABORTED_MAX, TransactionsFile
-from storage.errors import NulFilledCheckpointError
+from storage.budget import MEMORY
+from storage.errors import MemoryBudgetError, NulFilledCheckpointError
 from storage.log.followed_log import FollowedLog
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.log_dir import LogDir
@@ -291,6 +292,20 @@ def test_very_many_producers_have_no_size(memory: Memory, monkeypatch: pytest.Mo
         assert bytes(fact(View.PRODUCERS, source, memory.clock).open().read(0, 1000)).count(b"\n") == 2
     assert info(source, memory.clock)["last.stable.offset"] == "3"
     assert fact(View.PRODUCERS, memory.source(), memory.clock).attributes().size_bytes is None
+
+
+def test_few_producers_are_told_while_others_have_all_memory(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.produce(b"value", 0)
+    source = memory.followed()
+    lease = MEMORY.lease(MEMORY.left_bytes)
+    try:
+        for file in (View.TRANSACTIONS, View.PRODUCERS):
+            assert read(fact(file, source, memory.clock))
+        monkeypatch.setattr(log_fact, "_PRODUCERS_MAX", 0)
+        with pytest.raises(MemoryBudgetError, match="the rows of 1 producers"):
+            fact(View.PRODUCERS, source, memory.clock).open()
+    finally:
+        lease.end()
 
 
 def test_what_lies_before_the_newest_snapshot_needs_no_reading(memory: Memory) -> None:
