@@ -7,6 +7,7 @@ many more, different ones each time; the seed that the first lines show, given a
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import os
 import random
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING
 import pytest
 import zstandard
 from hypothesis import HealthCheck, settings
+
+from storage.budget import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -175,6 +178,16 @@ def datasets(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return target
 
     return unpack
+
+
+@pytest.fixture
+def settled_memory() -> Iterator[None]:
+    """Let nothing that earlier tests left give memory back to the budget during a test that asks how much is left."""
+    gc.collect()
+    MEMORY.shrink_caches()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

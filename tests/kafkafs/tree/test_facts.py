@@ -294,6 +294,7 @@ def test_very_many_producers_have_no_size(memory: Memory, monkeypatch: pytest.Mo
     assert fact(View.PRODUCERS, memory.source(), memory.clock).attributes().size_bytes is None
 
 
+@pytest.mark.usefixtures("settled_memory")
 def test_few_producers_are_told_while_others_have_all_memory(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.produce(b"value", 0)
     source = memory.followed()

@@ -7,6 +7,8 @@ import pytest
 from kafkafs.tree.remade_reading import RemadeReading
 from storage.budget import MEMORY
 
+pytestmark = pytest.mark.usefixtures("settled_memory")
+
 DATA = bytes(range(256)) * 4096
 
 

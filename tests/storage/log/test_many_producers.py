@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from storage.files import Directory
     from storage.record import RecordBatch
 
+pytestmark = pytest.mark.usefixtures("settled_memory")
+
 NEVER_MS = 2**62
 END = 100
 RESERVED_BYTES = RESERVED_TOGETHER * PRODUCER_BYTES
