@@ -86,8 +86,10 @@ class InfoFile(LogFact):
         return None if written is None else min(written, view.end_offset)
 
     def _index_bytes(self, view: LogView) -> int:
+        names = frozenset(self._source.log.directory.names())  # most segments lack an index: look at no missing file
         kinds = [kind for kind in SEGMENT_KINDS if kind is not Kind.LOG]
-        looks = (segment.own_files.status(kind) for segment in view.segments for kind in kinds)
+        files = ((segment, kind) for segment in view.segments for kind in kinds if segment.name(kind) in names)
+        looks = (segment.own_files.status(kind) for segment, kind in files)
         return sum(status.size_bytes for status in looks if status is not None)
 
 

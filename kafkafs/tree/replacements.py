@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Known(NamedTuple):
-    """A segment as it was seen, and the file that it had."""
+    """A segment as it was seen, and the file that it had; None for a followed segment, which is not looked at."""
 
     segment: Segment
     file: tuple[int, int] | None
@@ -55,8 +55,7 @@ class Replacements:
         known = self._known.get(segment.base_offset)
         if known is not None and known.segment is segment:
             return known
-        status = segment.log_status()
-        return _Known(segment, None if status is None else status.identity)
+        return _Known(segment, None if isinstance(segment, FollowedSegment) else _file_of(segment))
 
 
 def _are_in(known: dict[int, _Known], before: Iterable[tuple[int, _Known]]) -> bool:
@@ -68,4 +67,11 @@ def _is_same(before: _Known, later: _Known) -> bool:
     if before.segment is later.segment:
         return True
     # A followed segment stays the same object until its batches are no longer those that were known.
-    return before.file == later.file is not None and not isinstance(before.segment, FollowedSegment)
+    if before.file is None:
+        return False
+    return before.file == (_file_of(later.segment) if later.file is None else later.file)
+
+
+def _file_of(segment: Segment) -> tuple[int, int] | None:
+    status = segment.log_status()
+    return None if status is None else status.identity

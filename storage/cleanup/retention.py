@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from storage.config import TopicConfig
-    from storage.files import Directory
+    from storage.files import Directory, FileStatus
     from storage.log.log import Log
     from storage.log.view import LogView
 
@@ -125,15 +125,16 @@ def _scope(config: TopicConfig | None) -> Scope:
 def _segments(view: LogView) -> Iterator[RetainedSegment]:
     """Yield the segments before a rule has judged them."""
     for segment, following in zip_longest(view.segments, view.segments[1:]):
+        status = _log_status(segment)
         size_bytes = view.end_position if following is None else segment.size_bytes
         end_offset = view.end_offset if following is None else following.base_offset
-        device, inode = _identity(segment)
+        device, inode = status.identity
         yield RetainedSegment(
             base_offset=segment.base_offset,
             end_offset=end_offset,
             size_bytes=size_bytes,
             largest_timestamp=segment.largest_timestamp[0],
-            age_timestamp=segment.age_timestamp,
+            age_timestamp=segment.age_timestamp_of(status),
             device=device,
             inode=inode,
             fate=Fate.KEEP,
@@ -142,11 +143,11 @@ def _segments(view: LogView) -> Iterator[RetainedSegment]:
         )
 
 
-def _identity(segment: Segment) -> tuple[int, int]:
+def _log_status(segment: Segment) -> FileStatus:
     status = segment.log_status()
     if status is None:
         raise missing_file(segment.path(Kind.LOG))
-    return status.identity
+    return status
 
 
 def _following(plan: RetentionPlan) -> int:
@@ -165,7 +166,8 @@ def _check_unchanged(view: LogView, plan: RetentionPlan) -> None:
 def _segments_up_to(view: LogView, count: int) -> Iterator[tuple[int, int, tuple[int, int]]]:
     for segment in view.segments[:count]:
         is_last = segment is view.segments[-1]
-        yield segment.base_offset, view.end_position if is_last else segment.size_bytes, _identity(segment)
+        identity = _log_status(segment).identity
+        yield segment.base_offset, view.end_position if is_last else segment.size_bytes, identity
 
 
 def _are_same(

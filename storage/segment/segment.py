@@ -304,10 +304,14 @@ class Segment:
     def age_timestamp(self) -> int:
         """The time from which retention counts the segment's age: its largest timestamp, or its last modification."""
         timestamp, _ = self.largest_timestamp
+        return timestamp if timestamp >= 0 else self.age_timestamp_of(self.log_status())
+
+    def age_timestamp_of(self, log_status: FileStatus | None) -> int:
+        """Return `age_timestamp`, for a caller that has looked at the log already."""
+        timestamp, _ = self.largest_timestamp
         if timestamp >= 0:
             return timestamp
-        status = self.log_status()
-        return NO_TIMESTAMP if status is None else status.modified_ms
+        return NO_TIMESTAMP if log_status is None else log_status.modified_ms
 
     @property
     def first_timestamp(self) -> int:
