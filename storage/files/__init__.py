@@ -7,7 +7,7 @@ from storage.files.listed import LARGE_DIRECTORY_BYTES, check_may_list
 from storage.files.opened import Access, FileLock, FileStatus, MappedRegion, ReadableFile, WritableFile, access_of
 from storage.files.overlay import OverlayDirectory
 from storage.files.system import Files, NamedFiles, PrivateFiles, read_small_file, replace_file
-from storage.files.turns import in_order, taking_turns
+from storage.files.turns import free, in_order, taking_turns
 from storage.files.uris import absolute_path, as_uri, is_in_object_store, plain_path, store_path
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "check_may_list",
     "copied_bits",
     "copy_ranges",
+    "free",
     "in_order",
     "is_in_object_store",
     "plain_path",

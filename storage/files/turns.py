@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 T = TypeVar("T", bound="str | int | tuple[object, ...]")
+V = TypeVar("V")
 
 _TURN_S: Final = 0.005
 _PAUSE_S: Final = 50e-6
 _NEVER: Final = float("inf")
-_SORTED: Final = 10_000  # names, which are sorted in a turn
+_SORTED: Final = 2000  # names, which are sorted in less than a turn
 
 
 class _Turn(local):
@@ -60,6 +61,12 @@ def in_order(names: Sequence[T]) -> Iterator[T]:
 def _taken(names: list[T]) -> Iterator[T]:
     while names:
         yield names.pop()
+
+
+def free(those: dict[T, V] | set[T]) -> None:
+    """Empty a collection that is no longer used. Freeing a million names in one call would make others wait as well."""
+    while those:
+        those.pop() if isinstance(those, set) else those.popitem()
 
 
 def give_way() -> None:

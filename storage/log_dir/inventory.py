@@ -57,7 +57,7 @@ class Inventory:
     def of(
         cls, listings: Mapping[LogDir, Listing], hidden: Collection[Partition], earlier: Inventory | None = None
     ) -> Self:
-        """Build it from listings, without what is hidden.
+        """Build it from listings, without what is hidden. The topics that are as they were are those of `earlier`.
 
         Raises `DuplicatePartitionError` for a partition in two places, unless `earlier` knows it in one of them: that
         is how it looks for a moment when a broker moves it.
@@ -76,8 +76,11 @@ class Inventory:
                             path=log_dir.path / str(name),
                         )
                     found[name.topic][name.partition] = settled
+        known = {} if earlier is None else earlier.topics
         return cls(
-            MappingProxyType({topic: MappingProxyType(_in_order(found[topic])) for topic in in_order(list(found))}),
+            MappingProxyType(
+                {topic: _partitions(found.pop(topic), known.get(topic)) for topic in in_order(list(found))}
+            ),
             tuple((log_dir, name) for log_dir, listing in listings.items() for name in in_order(listing.unattached)),
             tuple(
                 ForeignDirectory(log_dir, name)
@@ -123,6 +126,20 @@ class Inventory:
         """All of them."""
         return {(topic, partition) for topic, partitions in self.topics.items() for partition in partitions}
 
+    def changed_in(self, later: Inventory) -> tuple[set[Partition], set[Partition]]:
+        """Return those that a later one does not have, and those that it has in another log directory."""
+        gone: set[Partition] = set()
+        moved: set[Partition] = set()
+        for topic, partitions in self.topics.items():
+            those = later.topics.get(topic, {})
+            if those is partitions:
+                continue
+            for partition, log_dir in partitions.items():
+                found = those.get(partition)
+                if found is not log_dir:
+                    (gone if found is None else moved).add((topic, partition))
+        return gone, moved
+
     def in_order(self) -> Iterator[Partition]:
         """Iterate over all of them, by the topics' names and by their numbers."""
         return ((topic, partition) for topic, partitions in self.topics.items() for partition in partitions)
@@ -143,5 +160,8 @@ class Inventory:
         return {log_dir: counts[log_dir] for log_dir in log_dirs}
 
 
-def _in_order(partitions: Mapping[int, LogDir]) -> dict[int, LogDir]:
-    return {number: partitions[number] for number in in_order(list(partitions))}
+def _partitions(found: Mapping[int, LogDir], known: Mapping[int, LogDir] | None) -> Mapping[int, LogDir]:
+    """Return a topic's partitions in their order; the known ones, if they are these."""
+    if known is not None and known == found:
+        return known
+    return MappingProxyType({number: found[number] for number in in_order(list(found))})

@@ -21,7 +21,7 @@ from storage.errors import (
     SpecialFileError,
     StoreLockedError,
 )
-from storage.files import LARGE_DIRECTORY_BYTES, PROPERTIES_BYTES_MAX
+from storage.files import LARGE_DIRECTORY_BYTES, PROPERTIES_BYTES_MAX, free
 from storage.log_dir.checkpoints import OffsetCheckpoint, ReadOffsets, read_offsets_again, write_offsets
 from storage.log_dir.looks import Looks
 from storage.log_dir.meta_properties import read_meta_properties
@@ -112,16 +112,20 @@ class LogDir:
         The listing is the last one again if the names are the same.
         """
         status = self.directory.own_status()
-        known: dict[str, DirectoryName | None] = {}
+        before, known, is_new = self._known, dict[str, DirectoryName | None](), self._listing is None
         links = []
         for name, is_link in self.directory.directories():
             if is_link and not self._leads_to_directory(name):
                 links.append(name)
+            elif name in before:
+                known[name] = before[name]
             else:
-                known[name] = self._known[name] if name in self._known else parse_directory_name(name)
-        if self._listing is None or known.keys() != self._known.keys() or set(links) != set(self._links):
+                known[name] = parse_directory_name(name)
+                is_new = True
+        if self._listing is None or is_new or len(known) != len(before) or set(links) != set(self._links):
             self._listing = Listing.of(known, links)
         self._known, self._links = known, links
+        free(before)
         self.is_large = status is not None and status.size_bytes >= LARGE_DIRECTORY_BYTES
         self._scans.take(status)
         return self._listing

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage.files import free
 from storage.log_dir.names import CLUSTER_METADATA, DirectoryState
 from storage.log_dir.recognition import is_bare
 from storage.topics.checkpointing import offsets_to_write, write_checkpoints
@@ -82,6 +83,7 @@ class Shutdown:
         for log_dir in self._log_dirs_there():
             partitions, known = self._checkpointed(log_dir, logs)
             write_checkpoints(log_dir, partitions, known, leads=self._topics.is_store_made_here)
+            free(partitions)
 
     def write_markers(self, closed: Collection[Partition], failed: Collection[Partition]) -> None:
         """Mark the log dirs that were closed properly, with these logs closed and these failed."""

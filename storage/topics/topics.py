@@ -133,13 +133,14 @@ class Topics:
 
     def _take_leave(self, before: Inventory) -> None:
         """Close the logs of partitions that are gone, or were moved."""
-        gone = before.partitions() - self.inventory.partitions()
+        gone, moved = before.changed_in(self.inventory)
         if gone:  # one that was moved during the listing may have escaped it
             self.inventory = self._inventory(before, LogDir.scan)
-            gone = before.partitions() - self.inventory.partitions()
+            gone, moved = before.changed_in(self.inventory)
         if self._is_writable:
             self._say_gone(gone, before)
-            gone |= self._moved(before)
+            self._say_moved(moved)
+            gone |= moved  # whose logs are opened there when asked for
         self._logs.discard(gone)
 
     def look_unless_changing(self) -> None:
@@ -157,13 +158,10 @@ class Topics:
             if log_dir is not None and log_dir not in self._lost:
                 logger.error("%s-%d is gone: somebody removed its directory from %s", topic, partition, log_dir.path)
 
-    def _moved(self, before: Inventory) -> set[Partition]:
-        """The partitions that are in another log directory by now; their logs are opened there when asked for."""
-        now = self.inventory
-        moved = {each for each in before.partitions() & now.partitions() if before.log_dir(*each) != now.log_dir(*each)}
+    def _say_moved(self, moved: Collection[Partition]) -> None:
+        """Log the partitions that another process moved to another log directory."""
         for topic, partition in sorted(moved):
             logger.error("%s-%d was moved to %s", topic, partition, self.location(topic, partition)[1].path)
-        return moved
 
     def _inventory(self, earlier: Inventory | None, listing_of: Callable[[LogDir], Listing]) -> Inventory:
         is_first = earlier is None
