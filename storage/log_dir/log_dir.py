@@ -6,6 +6,7 @@ inside of a partition's directory to the log that opens it.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 from contextlib import suppress
@@ -21,7 +22,7 @@ from storage.errors import (
     SpecialFileError,
     StoreLockedError,
 )
-from storage.files import LARGE_DIRECTORY_BYTES, PROPERTIES_BYTES_MAX, free
+from storage.files import LARGE_DIRECTORY_BYTES, PROPERTIES_BYTES_MAX, TEMPORARY_SUFFIX, free
 from storage.log_dir.checkpoints import OffsetCheckpoint, ReadOffsets, read_offsets_again, write_offsets
 from storage.log_dir.looks import Looks
 from storage.log_dir.meta_properties import read_meta_properties
@@ -161,13 +162,14 @@ class LogDir:
     def lock(self) -> None:
         """Keep brokers and others of us from writing; raises `StoreLockedError` if one of them does.
 
-        Raises `OwnerError`, before anything is written, where the broker's user could not open what would be, and
-        `ReadOnlyStoreError` for a backup's run.
+        Raises `OwnerError`, before anything is written, where the broker's user could not open what would be,
+        `ReadOnlyStoreError` for a backup's run, and `IsADirectoryError` where a checkpoint could not be written.
         """
         if self._lock is None:
             if self.is_backup_run:
                 raise ReadOnlyStoreError(_SHARED, path=self.path)
             self.directory.check_can_give()
+            self._check_checkpoints_can_be_written()
         while self._lock is None:
             try:
                 lock = self.directory.lock(LOCK_NAME)
@@ -181,6 +183,14 @@ class LogDir:
                 lock.release()
             else:
                 self._lock = lock
+
+    def _check_checkpoints_can_be_written(self) -> None:
+        names = (f"{each}{suffix}" for each in OffsetCheckpoint for suffix in ("", TEMPORARY_SUFFIX))
+        for name in names:
+            status = self.directory.status(name)
+            if status is not None and status.is_directory:
+                reason = "it is a directory, and a checkpoint is to be written there: move it away"
+                raise IsADirectoryError(errno.EISDIR, reason, self.directory.path_of(name))
 
     @property
     def is_backup_run(self) -> bool:
@@ -243,7 +253,7 @@ class LogDir:
                 found = read_offsets_again(self.directory, checkpoint, self._last_read.get(checkpoint))
                 self._last_read[checkpoint] = found
                 self._checkpoints[checkpoint] = found.offsets
-            except (CorruptCheckpointError, SpecialFileError) as error:
+            except (CorruptCheckpointError, SpecialFileError, IsADirectoryError) as error:
                 self._flaws[checkpoint] = _flaw_of(error)
                 logger.warning("%s (%s); it is taken for empty", _flaw_of(error), self.path / checkpoint.value)
                 self._checkpoints[checkpoint] = {}
@@ -281,7 +291,9 @@ class LogDir:
                 del self._checkpoints[checkpoint]
 
 
-def _flaw_of(error: CorruptCheckpointError | SpecialFileError) -> str:
+def _flaw_of(error: CorruptCheckpointError | SpecialFileError | IsADirectoryError) -> str:
+    if isinstance(error, IsADirectoryError):
+        return "it is a directory"
     return f"it {error.strerror}" if isinstance(error, SpecialFileError) else error.reason
 
 

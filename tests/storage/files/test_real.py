@@ -213,8 +213,9 @@ def test_a_link_is_removed_and_replaced_itself(files: Files, store: Path, victim
     files.remove(store / "link")
     assert not (store / "link").is_symlink()
     (store / "t-0" / "new.tmp").symlink_to(victims / "file")
-    with pytest.raises(SymbolicLinkError):
-        replace_file(files, store / "t-0" / "new", b"new")
+    replace_file(files, store / "t-0" / "new", b"new")
+    assert (store / "t-0" / "new").read_bytes() == b"new"
+    assert not os.path.lexists(store / "t-0" / "new.tmp")
     assert seen(victims) == {"file": SECRET}
 
 
@@ -346,13 +347,25 @@ def test_a_write_that_the_system_cuts_short_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"abcdefghijklmn"
 
 
-@pytest.mark.parametrize("kind", [NamedFiles, Files])
-def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path, kind: type[Files]) -> None:
+def test_what_is_no_file_is_not_replaced_by_one_outside_of_a_store(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SpecialFileError, match="is not a regular file"):
-        kind().directory(tmp_path).replace("pipe", b"data")
+        replace_file(NamedFiles(), tmp_path / "pipe", b"data")
     assert (tmp_path / "pipe").is_fifo()
     assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
+
+
+@pytest.mark.parametrize("name", ["pipe", "pipe.tmp"])
+def test_a_file_of_a_store_comes_in_the_place_of_whatever_has_its_name(store: Path, name: str) -> None:
+    (store / "victim").write_bytes(b"of others")
+    for make in (os.mkfifo, lambda path: path.symlink_to(store / "victim")):
+        make(store / name)
+        Files().directory(store).replace("pipe", b"data")
+        assert (store / "pipe").read_bytes() == b"data"
+        assert not (store / "pipe").is_symlink()
+        assert not os.path.lexists(store / "pipe.tmp")
+        (store / "pipe").unlink()
+    assert (store / "victim").read_bytes() == b"of others"
 
 
 def test_a_sticky_directory_is_writable_for_its_owner_alone(tmp_path: Path) -> None:

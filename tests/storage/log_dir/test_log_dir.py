@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -238,3 +239,28 @@ def test_a_clean_marker_that_somebody_removed_and_died_does_not_come_back() -> N
     files = files.after_process_death()
     LogDir(files.directory("/a")).remove_clean_marker()
     assert not any(LogDir(files.after_power_loss(seed).directory("/a")).is_clean() for seed in range(20))
+
+
+def test_a_checkpoint_that_is_a_directory_says_nothing_and_refuses_a_writer(tmp_path: Path) -> None:
+    for name in ("replication-offset-checkpoint", "cleaner-offset-checkpoint.tmp"):
+        (tmp_path / name / "in it").mkdir(parents=True)
+        log_dir = LogDir(Files().directory(tmp_path))
+        assert [dict(log_dir.offsets(each)) for each in OffsetCheckpoint] == [{}] * 4
+        with pytest.raises(IsADirectoryError, match="a checkpoint is to be written there: move it away") as refused:
+            log_dir.lock()
+        assert refused.value.filename == str(tmp_path / name)
+        assert not (tmp_path / LOCK_NAME).exists()
+        (tmp_path / name).rename(tmp_path / "moved")
+        shutil.rmtree(tmp_path / "moved")
+        log_dir.lock()
+        log_dir.unlock()
+        (tmp_path / LOCK_NAME).unlink()
+    assert log_dir.flaws() == {}
+
+
+def test_a_pipe_in_the_place_of_a_checkpoint_is_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "replication-offset-checkpoint")
+    log_dir = LogDir(Files().directory(tmp_path))
+    assert list(log_dir.flaws()) == [OffsetCheckpoint.HIGH_WATERMARK]
+    log_dir.write_offsets(OffsetCheckpoint.HIGH_WATERMARK, {("t", 0): 7})
+    assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n1\nt 0 7\n"
