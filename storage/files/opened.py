@@ -1,4 +1,4 @@
-"""Open files: read, written, mapped or locked. Each object owns its descriptor."""
+"""Open files: read, written, kept in memory or locked. Each object owns its descriptor."""
 
 from __future__ import annotations
 
@@ -108,6 +108,10 @@ class ReadableFile:
     def fileno(self) -> int:
         """Return the descriptor, for calls to the kernel; -1 if there is none."""
         return self._descriptor
+
+    def identity(self) -> tuple[int, int] | None:
+        """Return the identity of the file, as in its `FileStatus`; None for one that has no descriptor."""
+        return None if self._descriptor < 0 else _identity_of(self._descriptor, self.path)
 
     def size_bytes(self) -> int:
         """Return the file's length now."""
@@ -310,35 +314,52 @@ class WritableFile(ReadableFile):
         except OSError as error:
             raise located(error, self.path) from None
 
-    def map(self, size_bytes: int) -> MappedRegion:
-        """Map the first bytes of the file. The file must stay at least that long while the region is open."""
-        try:
-            return MappedRegion(self, mmap.mmap(self._descriptor, size_bytes))
-        except OSError as error:
-            raise located(error, self.path) from None
+    def region(self, size_bytes: int) -> FileRegion:
+        """Return the first bytes of the file as memory. While it is open, the caller does not change the length."""
+        return FileRegion(self, size_bytes)
 
 
-class MappedRegion:
-    """A part of an open file as memory. Data that `put` writes is in the file at once."""
+class FileRegion:
+    """The first bytes of an open file, in memory too. Data that `put` writes is in both.
 
-    def __init__(self, file: WritableFile, mapping: mmap.mmap) -> None:
+    It is no mapping of the file: another user who may write to the file can cut it, and a process that reads mapped
+    bytes which are gone is killed. Memory is taken only where the file has data.
+    """
+
+    def __init__(self, file: WritableFile, size_bytes: int) -> None:
         self.path = file.path
-        self.view = memoryview(mapping).toreadonly()
         self._file = file
-        self._mapping = mapping
+        self._memory = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.view = memoryview(self._memory).toreadonly()
+        try:
+            self._load(size_bytes)
+        except BaseException:
+            self.close()
+            raise
+
+    def _load(self, size_bytes: int) -> None:
+        if self._file.size_bytes() < size_bytes:
+            raise OSError(errno.EIO, f"another process has cut the file, which had {size_bytes} bytes", self.path)
+        begin = self._file.data_from(0)
+        while begin < size_bytes:
+            end = min(self._file.hole_from(begin), size_bytes)
+            data = self._file.read_at(begin, end - begin)
+            self._memory[begin : begin + len(data)] = data
+            begin = self._file.data_from(end)
 
     def put(self, position: int, data: bytes) -> None:
         """Write within the region."""
-        self._mapping[position : position + len(data)] = data
+        self._file.write_at(position, [data])
+        self._memory[position : position + len(data)] = data
 
     def flush(self) -> None:
         """Return when all written data is on disk."""
-        self._file.sync()  # covers mapped pages too, and lets other threads run, which `mmap.flush` does not
+        self._file.sync()
 
     def close(self) -> None:
-        """Unmap the memory. No caller may still hold the view. Closing twice is harmless."""
+        """Give the memory back. No caller may still hold the view. Closing twice is harmless."""
         self.view.release()
-        self._mapping.close()
+        self._memory.close()
 
 
 class FileLock:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from storage.files.opened import FileLock, MappedRegion
+    from storage.files.opened import FileLock, FileRegion
 
 _PAGE_BYTES: Final = 64 * 1024
 
@@ -267,7 +267,7 @@ class _OverlayFile(WritableFile):
     def sync(self) -> None:
         """Do nothing: there is no disk to wait for."""
 
-    def map(self, size_bytes: int) -> MappedRegion:  # noqa: ARG002 -- as in WritableFile
+    def region(self, size_bytes: int) -> FileRegion:  # noqa: ARG002 -- as in WritableFile
         """Refuse."""
         _refuse(self.path)
 

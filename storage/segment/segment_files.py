@@ -8,13 +8,11 @@ they read the files that they meant. No reader waits for a lock.
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from contextlib import suppress
 from errno import ENOENT
-from threading import Lock
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
-from weakref import ref
+from typing import TYPE_CHECKING, Final
 
+from storage.files import HeldFile, LastUsed
 from storage.segment.names import SEGMENT_KINDS, FileName, FileSuffix, Kind
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ _IN_PLACE: Final = (FileSuffix.LIVE,)
 _ON_ITS_WAY: Final = (FileSuffix.LIVE, FileSuffix.DELETED)
 _DELETED: Final = (FileSuffix.DELETED,)
 _GONE: Final = ()
-
-T = TypeVar("T")
 
 HELD_LOGS_MAX: Final = 64
 """The number of logs that a process holds open for lookups, of all stores together."""
@@ -50,7 +46,7 @@ class SegmentFiles:
         self.directory = directory
         self._names = names
         self._suffixes: tuple[FileSuffix, ...] = _IN_PLACE
-        self._held: HeldLog | None = None
+        self._held: HeldFile | None = None
         self.lend: Callable[[], ReadableFile | None] = _nothing
 
     def name(self, kind: Kind) -> str:
@@ -77,14 +73,14 @@ class SegmentFiles:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), self.path(Kind.LOG))
         return file
 
-    def held_log(self) -> HeldLog:
+    def held_log(self) -> HeldFile:
         """Return the log, open for this and later lookups. Only for logs that no other process deletes or replaces.
 
         It is closed after lookups in other logs, on a rename, or by `release_log`; a lookup under way reads on.
         """
         held = self._held
         if held is None:
-            held = HeldLog(self.open_log())
+            held = HeldFile(self.open_log())
             self._held = held
             if self._suffixes is not _IN_PLACE:  # `delete` may have run meanwhile
                 self._held = None
@@ -163,39 +159,6 @@ class SegmentFiles:
         if suffix is FileSuffix.LIVE:
             return self._names.name(kind)
         return str(FileName(self._names.base_offset, kind, suffix))
-
-
-class HeldLog:
-    """A log that is open for as long as a lookup or its segment has this object."""
-
-    __slots__ = ("file",)
-
-    def __init__(self, file: ReadableFile) -> None:
-        self.file = file
-
-    def __del__(self) -> None:
-        self.file.close()
-
-
-class LastUsed(Generic[T]):
-    """The objects that were last taken into use, `limit` at most; `release` is called with each that is older."""
-
-    def __init__(self, limit: int, release: Callable[[T], None]) -> None:
-        self._limit = limit
-        self._release = release
-        self._lock = Lock()
-        self._used: OrderedDict[ref[T], None] = OrderedDict()
-
-    def add(self, used: T) -> None:
-        """Add one, or note that it is used again. Any thread may call this."""
-        oldest = None
-        with self._lock:
-            self._used[ref(used)] = None
-            self._used.move_to_end(ref(used))
-            if len(self._used) > self._limit:
-                oldest, _ = self._used.popitem(last=False)
-        if oldest is not None and (released := oldest()) is not None:
-            self._release(released)
 
 
 _held_logs: Final[LastUsed[SegmentFiles]] = LastUsed(HELD_LOGS_MAX, SegmentFiles.release_log)

@@ -14,7 +14,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.files import FileLock, Files, FileStatus, MappedRegion, ReadableFile, WritableFile
+from storage.files import FileLock, FileRegion, Files, FileStatus, ReadableFile, WritableFile
 from storage.files.opened import Access
 from storage.files.ownership import Terms, terms_of_directory, terms_of_file
 from storage.testing.faults import Cut, CutError, Effect, InterruptError
@@ -385,8 +385,8 @@ class MemoryWritableFile(WritableFile):
         self._content.sync()
         self._files.stepped()
 
-    def map(self, size_bytes: int) -> MappedRegion:
+    def region(self, size_bytes: int) -> FileRegion:
         """The first bytes of the file as memory."""
         if size_bytes > len(self._content.data):
-            raise ValueError("mmap length is greater than file size")
+            raise OSError(errno.EIO, f"another process has cut the file, which had {size_bytes} bytes", self.path)
         return MemoryRegion(self.path, self._content, self._files, size_bytes)

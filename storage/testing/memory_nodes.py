@@ -19,7 +19,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from storage.files import FileLock, MappedRegion
+from storage.files import FileLock, FileRegion
 from storage.files.opened import Access
 
 if TYPE_CHECKING:
@@ -187,8 +187,8 @@ class Stepping(Protocol):
         """Mark the step that was counted last as done."""
 
 
-class MemoryRegion(MappedRegion):
-    """A part of a file in memory; while it is mapped, the file cannot change its length."""
+class MemoryRegion(FileRegion):
+    """The first bytes of a file in memory; while it is open, the file cannot change its length."""
 
     def __init__(self, path: str, content: Content, files: Stepping, size_bytes: int) -> None:
         self.path = path
@@ -197,7 +197,7 @@ class MemoryRegion(MappedRegion):
         self._files = files
 
     def put(self, position: int, data: bytes) -> None:
-        """Write within the region, as one step; into a hole of a file it would be a SIGBUS on a full disk."""
+        """Write within the region, as one step; into a hole of a file it would fail on a full disk."""
         assert position + len(data) <= len(self.view)
         assert position + len(data) <= self._content.held_bytes
         self._files.step(self.path)

@@ -1,9 +1,9 @@
 """A file of ascending entries of one size, as the offset index and the time index are.
 
-A *writer* has the file to itself. It maps it, gives it its full size while its segment is active, allocates space on
-disk ahead of its entries, and trims it afterwards. A *reader* changes not one byte of the file, and a live broker may
-append to it, trim it or delete it meanwhile. `OffsetIndex` and `TimeIndex` say what entries mean and which may follow
-which.
+A *writer* has the file to itself. It keeps the entries in memory, gives the file its full size while its segment is
+active, allocates space on disk ahead of its entries, and trims it afterwards. A *reader* changes not one byte of the
+file, and a live broker may append to it, trim it or delete it meanwhile. `OffsetIndex` and `TimeIndex` say what entries
+mean and which may follow which.
 
 One thread may write while any number look up; threads that share an index need no lock of their own.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from storage.errors import CorruptIndexError, InvalidIndexEntryError
 from storage.segment.index.loaded import Index, IndexReader
-from storage.segment.index.mapped import MappedEntries
+from storage.segment.index.writable_entries import WritableEntries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ _ITERATION_SLOTS: Final = 1024
 class AscendingIndex(Index):
     """An index whose entries ascend."""
 
-    _entries: MappedEntries | LoadedEntries
+    _entries: WritableEntries | LoadedEntries
 
     @property
     def entries_count(self) -> int:
@@ -87,12 +87,13 @@ class AscendingWriter(AscendingIndex):
     Each kind of index defines its `append`. After `close` lookups find no entries.
     """
 
-    _entries: MappedEntries
+    _entries: WritableEntries
 
-    def __init__(self, path: str, base_offset: int, entries: MappedEntries) -> None:
+    def __init__(self, path: str, base_offset: int, entries: WritableEntries) -> None:
         super().__init__(path, base_offset)
         self._entries = entries
-        self._length_lock = Lock()  # taken before the other: no flush while the map is replaced, and none stops lookups
+        # Taken before the other: no flush while the memory is replaced, and none stops lookups.
+        self._length_lock = Lock()
 
     @classmethod
     def create(cls, directory: Directory, name: str, base_offset: int, max_bytes: int) -> Self:
@@ -100,7 +101,7 @@ class AscendingWriter(AscendingIndex):
 
         The file gets `max_bytes`, rounded down to whole entries. If there is no space for it, it is left empty.
         """
-        entries = MappedEntries.create(directory, name, cls.entry_bytes, max_bytes)
+        entries = WritableEntries.create(directory, name, cls.entry_bytes, max_bytes)
         return cls(directory.path_of(name), base_offset, entries)
 
     @classmethod
@@ -109,7 +110,7 @@ class AscendingWriter(AscendingIndex):
 
         Every entry is trusted but the zeros of a tail that was never trimmed; `ignored_slots` counts those.
         """
-        entries = MappedEntries.open(directory, name, cls.entry_bytes, max_bytes, zeros_may_lead=cls.zeros_may_lead)
+        entries = WritableEntries.open(directory, name, cls.entry_bytes, max_bytes, zeros_may_lead=cls.zeros_may_lead)
         return cls(directory.path_of(name), base_offset, entries)
 
     def truncate_to_entries(self, count: int) -> None:

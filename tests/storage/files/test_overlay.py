@@ -156,7 +156,7 @@ def test_a_plan_refuses_operations_that_only_a_writer_needs(below: Directory) ->
     overlay = OverlayDirectory(below)
     with overlay.open_writing("one") as file:
         file.sync()
-        for act in (lambda: file.allocate(100), lambda: file.map(10)):
+        for act in (lambda: file.allocate(100), lambda: file.region(10)):
             with pytest.raises(io.UnsupportedOperation, match="/a/one"):
                 act()
     into = below.at("elsewhere")

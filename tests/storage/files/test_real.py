@@ -379,3 +379,20 @@ def test_a_sticky_directory_is_writable_for_its_owner_alone(tmp_path: Path) -> N
     found = Files().directory(tmp_path).status("f")
     assert found is not None
     assert found.mode == 0o666
+
+
+def test_a_region_of_a_file_that_others_cut_is_read_and_written(tmp_path: Path) -> None:
+    """Mapped bytes that are gone would end the process with SIGBUS."""
+    (tmp_path / "index").write_bytes(b"abcdefgh")
+    with Files().directory(tmp_path).open_writing("index") as file:
+        file.truncate(2**20)
+        region = file.region(2**20)
+        os.truncate(tmp_path / "index", 0)
+        assert bytes(region.view[:9]) == b"abcdefgh\0"
+        region.put(8, b"ij")
+        region.flush()
+        assert bytes(region.view[:11]) == b"abcdefghij\0"
+        region.close()
+        assert (tmp_path / "index").read_bytes() == bytes(8) + b"ij"
+        with pytest.raises(OSError, match="another process has cut the file, which had 11 bytes"):
+            file.region(11)

@@ -281,3 +281,14 @@ def test_lookups_and_truncations_equal_a_scan(
     index.truncate_to(cut)
     assert list(index) == [entry for entry in entries if entry.offset < cut]
     index.close()
+
+
+@pytest.mark.parametrize("act", ["flush", "trim"])
+def test_an_index_that_another_process_cut_is_written_again(path: Path, index: OffsetIndexWriter, act: str) -> None:
+    with path.open("r+b") as file:
+        file.truncate(0)
+    assert list(index) == ENTRIES
+    getattr(index, act)()
+    assert path.read_bytes().rstrip(b"\0") == RAW.rstrip(b"\0")
+    index.trim()
+    assert path.read_bytes() == RAW

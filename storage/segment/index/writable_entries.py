@@ -1,8 +1,8 @@
-"""The entries of an index file that only this process writes: the file as memory, with room for more.
+"""The entries of an index file that only this process writes: in the file and in memory, with room for more.
 
 While it grows the file has its full size, and zeros after the last entry, so that adding an entry leaves nothing stale
 after it. On disk it takes the space of its entries and a little more: a step ahead is really allocated before anything
-is put there, so that a full disk is an error of `reserve` and never one of the map. There is always space for one
+is put there, so that a full disk is an error of `reserve` and never one of `add`. There is always space for one
 entry. Cutting the file to its entries, and giving it its full size again, are the owner's decisions. A call that fails
 leaves the entries as they were. The caller locks.
 """
@@ -15,7 +15,7 @@ from storage.errors import ConfigError
 from storage.segment.index.zero_tail import used_slots
 
 if TYPE_CHECKING:
-    from storage.files import Directory, MappedRegion, WritableFile
+    from storage.files import Directory, FileRegion, WritableFile
 
 
 _BLOCK_BYTES: Final = 4096
@@ -23,7 +23,7 @@ _STEP_BYTES_MAX: Final = 64 * 1024
 """A step is as long as what is used, within a block and this: a small index stays small, a large one rarely waits."""
 
 
-class MappedEntries:
+class WritableEntries:
     """The used entries of an open file, and the slots for more after them.
 
     `count` of the `slots` are used. `ignored_slots` is the number of zero slots found after the last entry when the
@@ -40,8 +40,8 @@ class MappedEntries:
         self._allocated_bytes = 0  # from the file's beginning on, whose space is certainly allocated
         self._length_is_synced = True
         self._is_closed = False
-        self._region: MappedRegion | None = None
-        self._map(count)
+        self._region: FileRegion | None = None
+        self._load(count)
 
     @classmethod
     def create(cls, directory: Directory, name: str, entry_bytes: int, max_bytes: int) -> Self:
@@ -119,7 +119,7 @@ class MappedEntries:
 
     def clear(self) -> None:
         """Drop every entry and give the file its full size."""
-        self._unmap()
+        self._release()
         self.count = self.slots = 0
         self._length_is_synced = False
         self._file.truncate(0)
@@ -130,7 +130,7 @@ class MappedEntries:
         full_slots = max(self._max_slots, self.count)
         if self.slots == full_slots:
             return
-        self._unmap()
+        self._release()
         slots = self.count
         try:
             self._length_is_synced = False
@@ -138,45 +138,47 @@ class MappedEntries:
             self._enlarge(full_slots)
             slots = full_slots
         finally:
-            self._map(slots)
+            self._load(slots)
 
     def trim(self) -> None:
         """Cut the file to its entries."""
+        self._restore()
         used_bytes = self.count * self._entry_bytes
         if self._file.size_bytes() == used_bytes:
             return
-        self._unmap()
+        self._release()
         try:
             self._length_is_synced = False
             self._allocated_bytes = 0
             self._file.truncate(used_bytes)
         finally:
-            self._map(self.count)
+            self._load(self.count)
 
     def flush(self) -> None:
         """Return when the entries and the file's length are on disk. Those of a resting file are already."""
         if self._file.is_resting:
             return
         if self._region is not None:
+            self._restore()
             self._region.flush()
         if not self._length_is_synced:
             self._file.sync()
             self._length_is_synced = True
 
     def rest(self) -> None:
-        """Unmap and close the file, which is on disk; until `wake` each lookup reads it."""
+        """Close the file, which is on disk, and keep nothing in memory; until `wake` each lookup reads it."""
         if not self._is_closed and not self._file.is_resting:
             slots = self.slots
-            self._unmap()
+            self._release()
             self._file.rest()
             self.slots = slots
 
     def wake(self) -> None:
-        """Open and map the file again; raises, and stays at rest, if that fails."""
+        """Open and load the file again; raises, and stays at rest, if that fails."""
         if self._file.is_resting:
             self._file.wake()
             try:
-                self._map(self.slots)
+                self._load(self.slots)
             except BaseException:
                 self._file.rest()
                 raise
@@ -189,10 +191,17 @@ class MappedEntries:
             if not self._file.is_resting:
                 self.trim()
         finally:
-            self._unmap()
+            self._release()
             self.count = self.slots = 0
             self._is_closed = True
             self._file.close()
+
+    def _restore(self) -> None:
+        """Write the entries again if another process has cut the file, which it must not."""
+        if self._region is not None and self._file.size_bytes() < self.slots * self._entry_bytes:
+            self._allocated_bytes = 0
+            self._file.write_at(0, [self._region.view[: self.count * self._entry_bytes]])
+            self._file.truncate(self.slots * self._entry_bytes)
 
     def _enlarge(self, slots: int) -> None:
         self._allocated_bytes = 0
@@ -210,9 +219,9 @@ class MappedEntries:
         self._file.allocate(end, begin=self._allocated_bytes)
         self._allocated_bytes = end
 
-    def _map(self, slots: int) -> None:
+    def _load(self, slots: int) -> None:
         self.slots = slots
-        self._region = self._file.map(slots * self._entry_bytes) if slots else None
+        self._region = self._file.region(slots * self._entry_bytes) if slots else None
 
     def _read(self, begin: int, end: int) -> bytes:
         """Read a part of a file at rest."""
@@ -222,8 +231,8 @@ class MappedEntries:
         finally:
             self._file.rest()
 
-    def _unmap(self) -> None:
-        """Unmap the file before its length changes: mapped bytes must exist."""
+    def _release(self) -> None:
+        """Release the memory, before the length of the file changes."""
         if self._region is not None:
             self._region.close()
             self._region = None
