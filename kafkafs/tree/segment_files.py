@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import lru_cache
 from itertools import islice
-from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.dump.file_kinds import FileKind, base_offset, kind_of
 from kafkafs.locator.paths import TEXT_SUFFIX, SegmentPath
 from kafkafs.tree.errors import NotThereError, TreeError
 from kafkafs.tree.node import Attributes, Directory, Entry, File, Stranger
+from kafkafs.tree.raw_reading import RawReading
 from kafkafs.tree.segment_text import EntryText, LogText, log_text_bytes
 from kafkafs.tree.stream_file import unknown_xattr
 from kafkafs.tree.walking import SHORT_BYTES, is_written_elsewhere
@@ -163,6 +164,7 @@ class RawSegmentFile(File):
 
     def __init__(self, path: SegmentPath, source: LogSource, status: FileStatus) -> None:
         super().__init__(path, identity=status.identity[1])
+        self._file = status.identity
         self._files = source.files
         self._real_path = source.directory / path.file
         self._source = source
@@ -173,43 +175,19 @@ class RawSegmentFile(File):
         return _attributes(_status(self._source, self._path), self._source, self._path.file)
 
     def open(self) -> RawReading:
-        """Open the file. It can be read to its end even if it is unlinked."""
+        """Open the file. It can be read to its end even if it is unlinked. Raises ESTALE if another has its name."""
+        return RawReading(self._path, self._opened)
+
+    def _opened(self) -> ReadableFile:
         try:
             file = self._files.open_reading(self._real_path)
         except FileNotFoundError:
             file = self._files.open_reading(self._source.find_directory() / self._path.file)
-        return RawReading(file)
-
-
-class RawReading:
-    """A real file, open."""
-
-    def __init__(self, file: ReadableFile) -> None:
-        self._file = file
-        self._sizing = Lock()  # `size_bytes` may be asked while another thread closes the file
-        self._is_open = True
-        self._size_bytes = file.size_bytes()
-
-    def size_bytes(self) -> int:
-        """Return the size of the file; once it is closed, the last known one."""
-        with self._sizing:
-            if self._is_open:
-                self._size_bytes = self._file.size_bytes()
-            return self._size_bytes
-
-    def read(self, position: int, size_bytes: int) -> Buffer:
-        """The bytes of the file."""
-        return self._file.read_at(position, size_bytes)
-
-    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """Return the same if they are in memory."""
-        return self._file.read_cached_at(position, size_bytes)
-
-    def close(self) -> None:
-        """Close the file."""
-        with self._sizing:
-            self._is_open = False
-            self._file.close()
+        # Rights were given to the file that was looked up, and another may have taken its name since.
+        if file.identity() not in (None, self._file):
+            file.close()
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), os.fspath(self._real_path))
+        return file
 
 
 class SegmentTextFile(File):

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from storage.segment.segment_files import LastUsed
+from storage.files import LastUsed
 
 if TYPE_CHECKING:
     from storage.segment.segment import Segment

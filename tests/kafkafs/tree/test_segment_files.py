@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from kafkafs.locator.views import View
 from kafkafs.tree import segment_files
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.options import TreeOptions
+from kafkafs.tree.raw_reading import RAW_FILES_MAX
 from kafkafs.tree.segment_files import RawSegmentFile, SegmentDirectory, SegmentTextFile, segment_node
 from storage.files import Files
 from storage.log import ProducerState
@@ -176,6 +178,41 @@ def test_real_files_are_shown_as_they_are(views: Views, tmp_path: Path) -> None:
     assert reading.size_bytes() == len(sent(b"value") + b"a torn tail"), "somebody may ask while it is closed"
     with pytest.raises(NotThereError):
         raw(source, LOG)
+
+
+def test_very_many_open_files_have_few_descriptors(views: Views, tmp_path: Path) -> None:
+    """A user who opened all that a mount may have would keep all others from every partition."""
+    directory = tmp_path / "topic-0"
+    directory.mkdir()
+    (directory / LOG).write_bytes(sent(b"value"))
+    node = raw(views.follow(directory), LOG)
+    readings = [node.open() for _ in range(2 * RAW_FILES_MAX)]
+    open_files = [os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()]
+    assert open_files.count(os.path.realpath(directory / LOG)) == RAW_FILES_MAX
+    assert readings[0].read_soon(0, 1000) is None
+    assert {bytes(each.read(0, 1000)) for each in readings} == {sent(b"value")}
+    (directory / LOG).rename(directory / "moved")
+    (directory / LOG).write_bytes(b"another file")
+    assert bytes(readings[-1].read(0, 1000)) == sent(b"value")
+    assert readings[0].size_bytes() == len(sent(b"value"))
+    with pytest.raises(GoneError, match=f"it was removed after {RAW_FILES_MAX} others had been read"):
+        readings[0].read(0, 1000)
+    for each in readings:
+        each.close()
+    assert not [each for each in Path("/proc/self/fd").iterdir() if os.path.realpath(each).startswith(str(directory))]
+
+
+def test_another_file_is_not_opened_for_the_one_that_was_looked_up(views: Views, tmp_path: Path) -> None:
+    """The kernel gave rights to that file, and the other may be closed to the reader."""
+    directory = tmp_path / "topic-0"
+    directory.mkdir()
+    (directory / LOG).write_bytes(sent(b"value"))
+    node = raw(views.follow(directory), LOG)
+    (directory / "secret").write_bytes(b"secret")
+    (directory / "secret").replace(directory / LOG)
+    with pytest.raises(OSError, match="Stale file handle") as stale:
+        node.open()
+    assert stale.value.errno == errno.ESTALE
 
 
 @pytest.mark.parametrize("name", ["partition.metadata", "notes", "x.index", "replication-offset-checkpoint.tmp"])

@@ -8,12 +8,12 @@ from weakref import ref
 
 import pytest
 
-from storage.files import Files
+from storage.files import Files, LastUsed
 from storage.log import index_cache
 from storage.log.index_cache import IndexCache
 from storage.segment.names import FileName, Kind
 from storage.segment.segment import Segment
-from storage.segment.segment_files import HELD_LOGS_MAX, LastUsed
+from storage.segment.segment_files import HELD_LOGS_MAX
 from storage.testing.codec import OracleRecord, batch_of, encode_batch
 
 if TYPE_CHECKING:
