@@ -5,7 +5,8 @@ from storage.files.directory import TEMPORARY_SUFFIX, Directory
 from storage.files.held import HeldFile, LastUsed
 from storage.files.limits import CHECKPOINT_BYTES_MAX, PROPERTIES_BYTES_MAX, SNAPSHOT_BYTES_MAX
 from storage.files.listed import LARGE_DIRECTORY_BYTES, check_may_list
-from storage.files.opened import Access, FileLock, FileRegion, FileStatus, ReadableFile, WritableFile, access_of
+from storage.files.lock import FileLock
+from storage.files.opened import Access, FileRegion, FileStatus, ReadableFile, WritableFile, access_of
 from storage.files.overlay import OverlayDirectory
 from storage.files.system import Files, NamedFiles, PrivateFiles, read_small_file, replace_file
 from storage.files.turns import free, in_order, taking_turns

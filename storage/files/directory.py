@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from storage.errors import StorageError
-    from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
+    from storage.files.lock import FileLock
+    from storage.files.opened import FileStatus, ReadableFile, WritableFile
 
 TEMPORARY_SUFFIX: Final = ".tmp"
 NO_FILE: Final = "is not a regular file, and kafkafs opens no others"

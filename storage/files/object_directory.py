@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from storage.errors import StorageError
+    from storage.files.lock import FileLock
     from storage.files.object_store import Listing, ObjectStore
-    from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
+    from storage.files.opened import FileStatus, ReadableFile, WritableFile
 
 Read = TypeVar("Read")
 

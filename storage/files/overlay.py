@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from storage.files.opened import FileLock, FileRegion
+    from storage.files.lock import FileLock
+    from storage.files.opened import FileRegion
 
 _PAGE_BYTES: Final = 64 * 1024
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import SymbolicLinkError
 from storage.files.entered import Entered, Held, Manner, path_from_root
 from storage.files.listed import ListedDirectory, read_access_list
+from storage.files.lock import FileLock, is_locked_elsewhere
 from storage.files.making import settle, undoing
-from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile, is_locked_elsewhere
+from storage.files.opened import FileStatus, ReadableFile, WritableFile
 from storage.files.ownership import ROOT_UID, Terms, terms_of_directory, terms_of_file
 from storage.files.passing import PassingFile
 from storage.files.turns import give_way

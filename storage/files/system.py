@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from storage.errors import StorageError
     from storage.files.directory import Directory
-    from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
+    from storage.files.lock import FileLock
+    from storage.files.opened import FileStatus, ReadableFile, WritableFile
 
 
 class Files:

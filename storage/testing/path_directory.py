@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from storage.files.directory import Directory
 
 if TYPE_CHECKING:
-    from storage.files.opened import FileLock, FileStatus, ReadableFile, WritableFile
+    from storage.files.lock import FileLock
+    from storage.files.opened import FileStatus, ReadableFile, WritableFile
     from storage.files.system import Files
 
 
