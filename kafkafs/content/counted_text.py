@@ -88,14 +88,14 @@ class CountedText:
             if is_cancelled():
                 return None
             at, tail_bytes = counted.end.position, 0
-            for piece in self._pieces.of(file, at, status.size_bytes, only_sizes=True):
+            for piece in self._pieces.of(file, at, status.size_bytes, only_sizes=True, is_cancelled=is_cancelled):
                 if piece.position == UNSETTLED:
                     tail_bytes += piece.size_bytes
                     break
                 counted.add(at, piece, file)
                 at = piece.position
-                if is_cancelled():
-                    return None
+            if is_cancelled():
+                return None
             with self._looking:
                 if counted is self._known:
                     self._tail = _Tail(status, tail_bytes)

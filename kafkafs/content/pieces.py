@@ -18,7 +18,7 @@ from storage.record import BATCH_HEADER_BYTES, UNLEASED_BYTES_MAX, LeasedBuffer,
 from storage.segment import GappedScan, LogScan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from typing_extensions import Buffer
 
@@ -87,8 +87,19 @@ class DumpPieces:
     by that of 4. The line for a file's end that is no batch is an unsettled piece. Damage is a line here.
     """
 
-    def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:  # noqa: ARG002 -- the dump ends where the log does
-        """Yield a piece for each batch, and for the errors after it, up to the end of the file."""
+    def of(
+        self,
+        file: ReadableFile,
+        start: int,
+        end: int,  # noqa: ARG002 -- the dump ends where the log does
+        *,
+        only_sizes: bool,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Piece]:
+        """Yield a piece for each batch, and for the errors after it, up to the end of the file.
+
+        It ends earlier, also within a batch, if it is cancelled.
+        """
         topic = topic_of(file.path)
         form = NamedForm(decoder=None if topic is None else newest_decoder_of(topic))
         dump = LogDump(file, form, Selection(), start=start)
@@ -100,6 +111,8 @@ class DumpPieces:
                 held = _Text(only_sizes=only_sizes)
             batch_position = dump.position
             held.add(run)
+            if is_cancelled():
+                return
         if held.size_bytes:
             yield held.piece(UNSETTLED if dump.end is None or dump.end == start else dump.end, batch_position)
 

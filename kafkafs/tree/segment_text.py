@@ -7,6 +7,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.content.patience import LOOK_S, Patience
 from kafkafs.content.piece import UNSETTLED, gathered
 from kafkafs.content.pieces import DumpPieces, NamedForm
 from kafkafs.dump.dump_by_kind import DumpOptions, dump_of
@@ -188,15 +189,16 @@ def _counted_bytes(text: CountedText, counted: CountedFile, file: ReadableFile, 
     return size_bytes
 
 
-def log_text_bytes(directory: Directory, name: str) -> int:
-    """Return the size of the dump of a log's file."""
+def log_text_bytes(directory: Directory, name: str) -> int | None:
+    """Return the size of the dump of a log's file, unless finding that takes longer than a `stat` may."""
     size_bytes = 0
+    patience = Patience(LOOK_S)
     with directory.open_reading(name) as file:
-        for piece in DumpPieces().of(file, 0, file.size_bytes(), only_sizes=True):
+        for piece in DumpPieces().of(file, 0, file.size_bytes(), only_sizes=True, is_cancelled=patience.is_lost):
             size_bytes += piece.size_bytes
             if piece.position == UNSETTLED:
                 break
-    return size_bytes
+    return None if patience.is_lost() else size_bytes
 
 
 class EntryText:

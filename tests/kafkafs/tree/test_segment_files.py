@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hostile.bombs import ZSTD, records_batch
 from memory_logs import DIRECTORY, LogOnMemory, sent
 
-from kafkafs.content import SizeCache
+from kafkafs.content import SizeCache, patience
+from kafkafs.dump.log_dump import LogDump
 from kafkafs.locator.paths import PartitionDirectoryPath, SegmentPath
 from kafkafs.locator.views import View
-from kafkafs.tree import segment_files
+from kafkafs.tree import segment_files, segment_text
 from kafkafs.tree.errors import GoneError, NotThereError
 from kafkafs.tree.options import TreeOptions
 from kafkafs.tree.raw_reading import RAW_FILES_MAX
@@ -290,3 +292,29 @@ def test_what_takes_too_long_is_unknown_until_it_was_opened(views: Views) -> Non
     assert index.attributes().size_bytes is None
     with suppress(NotThereError):
         assert read_all(index).startswith(b"Dumping ")
+
+
+def test_the_text_of_a_batch_of_very_many_records_is_counted_for_a_moment(
+    views: Views, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few kilobytes may hold millions of records, and a stat is not to print them all."""
+    directory = tmp_path / "topic-0"
+    directory.mkdir()
+    (directory / LOG).write_bytes(records_batch(ZSTD, 100_000))
+    source = views.follow(directory)
+    printed: list[int] = []
+    batch = LogDump._batch
+
+    def counted(*arguments: object) -> Iterator[list[bytes]]:
+        for lines in batch(*arguments):
+            printed.append(len(lines))
+            yield lines
+
+    monkeypatch.setattr(LogDump, "_batch", counted)
+    for module in (patience, segment_text):
+        monkeypatch.setattr(module, "LOOK_S", 0.01)
+    assert text_of(source, LOG).attributes().size_bytes is None
+    assert sum(printed) < 100_000
+    printed.clear()
+    assert segment_text.log_text_bytes(source.log.directory, LOG) is None
+    assert sum(printed) < 100_000
