@@ -10,7 +10,7 @@ from kafkafs.backup.groups import commits_beyond
 from kafkafs.backup.partition_copy import PartitionCopy
 from kafkafs.backup.partition_plan import is_watermark_known, plan_partition
 from kafkafs.backup.top_files import RunOffsets, read_ledger, top_files, write_top_files
-from storage.errors import UnknownPartitionError, in_words
+from storage.errors import StorageError, UnknownPartitionError, in_words
 from storage.log_dir import BROKERS_OWN, CLUSTER_METADATA, Doomed, OffsetCheckpoint
 from storage.offset_text import offsets_text
 from storage.segment import Kind, live_offsets
@@ -144,7 +144,16 @@ class RunMaking:
         return None
 
     def _attempt(self, partition: Partition, copy: PartitionCopy) -> RunPartition:
-        plan = plan_partition(self._store, partition, self._earlier, self._clock.now_ms(), to_end=self._to_end)
+        try:
+            plan = plan_partition(self._store, partition, self._earlier, self._clock.now_ms(), to_end=self._to_end)
+        except UnknownPartitionError:
+            raise
+        except FileNotFoundError as error:
+            raise ChangedError(f"{error.filename} is gone") from None
+        except OSError as error:
+            raise UnreadableSourceError(f"{error.filename}: {error.strerror}") from None
+        except StorageError as error:
+            raise UnreadableSourceError(str(error)) from None
         topics = self._store.topics
         return copy.take(plan, topics.config(partition[0]), topics.store_config(partition[0]))
 

@@ -162,3 +162,21 @@ def test_it_is_named_and_left_alone(filled_store: Path, outside: Path, name: str
         before.st_atime_ns,
     )
     assert (outside / "victim").read_bytes() == VICTIM
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_other_partitions_are_counted_and_backed_up(
+    filled_store: Path, outside: Path, tmp_path: Path, kind: str
+) -> None:
+    placed(filled_store, outside, f"orders-0/{0:020}.log", kind)
+    counted = run("stats", filled_store, "--json")
+    assert [(row["topic"], row["partition"]) for row in json.loads(counted.stdout)] == [("orders", 1), ("payments", 0)]
+    assert counted.exit_code == EXIT_FAILED
+    assert "orders-0" in counted.stderr
+    backup = tmp_path / "backup"
+    copied = run("backup", filled_store, backup)
+    assert copied.exit_code == EXIT_FAILED
+    assert "orders-0 cannot be read: " in copied.stderr
+    (taken,) = (backup / "runs").iterdir()
+    assert sorted(each.name for each in taken.iterdir() if each.is_dir()) == ["orders-1", "payments-0"]
+    assert (outside / "victim").read_bytes() == VICTIM
