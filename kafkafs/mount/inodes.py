@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections import defaultdict, deque
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.locator.paths import PartitionFilePath
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     Place: TypeAlias = "tuple[TreePath, TreePath] | int"
 
 _NODES_MAX: Final = 256
+FILES_MAX: Final = 100_000
+"""How many files the kernel is let know: each takes a kilobyte here, and ranges have any number of names."""
+_SURPLUS_MAX: Final = 5000  # files that it is made to forget at a time
 LARGE_BYTES: Final = 1024 * 1024
 
 
@@ -274,6 +278,20 @@ class Inodes:
                 known.pop(key, None)
                 if not known:
                     table.pop(inode.log, None)
+
+    def surplus(self) -> list[Inode]:
+        """Return some files that the kernel is to forget, those that it has known longest; none while it knows few.
+
+        One that it does not forget, since a process has it open, is among the last to be returned again.
+        """
+        count = min(len(self._by_key) - FILES_MAX, _SURPLUS_MAX)
+        if count <= 0:
+            return []
+        unused = (inode for inode in self._by_key.values() if inode.caching is not DIRECTORY and not inode.readings)
+        found = list(islice(unused, count))
+        for inode in found:
+            self._by_key[inode.key] = self._by_key.pop(inode.key)
+        return found
 
     def watched_logs(self) -> list[LogPath]:
         """Return the logs with immutable files that the kernel knows, the longest known first."""

@@ -150,7 +150,9 @@ class Watcher:
                 level = logging.DEBUG
 
     async def look(self) -> None:
-        """Invalidate what is outdated in the kernel, and keep up with open files that grow."""
+        """Invalidate what is outdated in the kernel, and what it need not know; keep up with open files that grow."""
+        if surplus := self._inodes.surplus():
+            await in_thread(partial(_drop, surplus))
         followed = self._inodes.followed()
         open_files = [inode.readings[0] for inode in followed]  # now: they may be closed while others are waited for
         logs = {*await self._watched(), *(inode.log for inode in followed if inode.log is not None)}

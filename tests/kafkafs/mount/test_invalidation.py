@@ -11,6 +11,7 @@ import trio.testing
 
 from kafkafs.locator.offsets import parse_offset_name
 from kafkafs.locator.paths import OffsetPath, PartitionPath, RootPath, TopicPath
+from kafkafs.mount import inodes
 from kafkafs.mount.inodes import Inodes
 from kafkafs.mount.invalidation import WATCHED_MAX, Watcher
 from kafkafs.tree.node import Attributes, Directory
@@ -137,3 +138,28 @@ def test_a_look_that_fails_is_logged_once_and_tried_again(
     trio.run(run, clock=trio.testing.MockClock(autojump_threshold=0))
     assert looks == 4
     assert [record.levelname for record in caplog.records if record.exc_info] == ["ERROR"]
+
+
+def test_the_kernel_is_let_know_so_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges have any number of names, and each name that is looked up takes memory until the kernel forgets it."""
+    monkeypatch.setattr(inodes, "FILES_MAX", 100)
+    monkeypatch.setattr(inodes, "_SURPLUS_MAX", 30)
+    watched = Watched(monkeypatch)
+    log = PartitionPath(TopicPath("t"), 0)
+    names = [f"0..{number}" for number in range(150)]
+    paths = [OffsetPath(log, parse_offset_name(name)) for name in names]
+    root = watched.inodes[pyfuse3.ROOT_INODE]
+    files = [watched.inodes.listed(root, name, path, 1, Attributes()) for name, path in zip(names, paths, strict=True)]
+    files[3].readings.append(Open())
+    watched.watcher.begin(log)
+    watched.look()
+    oldest = [inode.key for inode in files if inode is not files[3]]
+    assert watched.dropped == oldest[:30]
+    for key in oldest[1:30]:  # the kernel does not forget the first: a process has it open
+        watched.inodes.forget(key, 1)
+    watched.look()
+    assert watched.dropped == oldest[:52]
+    for key in oldest[30:52]:
+        watched.inodes.forget(key, 1)
+    watched.look()
+    assert len(watched.dropped) == 52
