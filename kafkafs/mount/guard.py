@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import logging
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import pyfuse3
@@ -99,6 +99,9 @@ _QUIET: Final = frozenset({errno.ENOENT, errno.ESTALE})
 """Errors that are asked for all the time and are no faults: not logged."""
 _SAID_ONCE: Final = frozenset({errno.EIO, errno.ELOOP})
 _SAID_MAX: Final = 10_000
+_BURST: Final = 200
+_LINES_PER_S: Final = 5.0
+"""How many refusals are logged one after another, and how many a second beyond: a user may ask for any nonsense."""
 
 
 def number_of(error: Exception, *, is_write: bool = False, is_open: bool = False) -> int | None:
@@ -131,6 +134,9 @@ class Refusals:
 
     def __init__(self) -> None:
         self._said: set[str] = set()
+        self._unsaid = 0
+        self._lines_left = float(_BURST)
+        self._said_at_s = monotonic()
 
     def number(self, operation: str, error: Exception, *, is_write: bool, is_open: bool) -> int:
         """Return the number that answers the request."""
@@ -145,12 +151,21 @@ class Refusals:
         return number
 
     def _say(self, line: str, *, once: bool) -> None:
-        """Log a line; errors that repeat, as damage does, are logged once."""
-        if once:
-            if line in self._said:
-                return
-            if len(self._said) < _SAID_MAX:
-                self._said.add(line)
+        """Log a line; errors that repeat, as damage does, are logged once, and of a flood of them some and how many."""
+        if once and line in self._said:
+            return
+        now_s = monotonic()
+        self._lines_left = min(self._lines_left + (now_s - self._said_at_s) * _LINES_PER_S, _BURST)
+        self._said_at_s = now_s
+        if self._lines_left < 1:
+            self._unsaid += 1
+            return
+        self._lines_left -= 1
+        if self._unsaid:
+            log.warning("%d more refusals came too fast to be logged", self._unsaid)
+            self._unsaid = 0
+        if once and len(self._said) < _SAID_MAX:
+            self._said.add(line)
         log.warning("%s", line)
 
 
