@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING, Final
 
@@ -141,16 +142,7 @@ def test_a_marker_that_is_a_link_is_not_believed(crashed_store: Path, outside: P
     assert not (crashed_store / MARKER).is_symlink()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        ".lock",
-        "meta.properties",
-        "kafkafs-topics.properties",
-        "recovery-point-offset-checkpoint.tmp",
-        f"{MARKER}.tmp",
-    ],
-)
+@pytest.mark.parametrize("name", [".lock", "meta.properties", "kafkafs-topics.properties"])
 @pytest.mark.parametrize("is_there", [True, False], ids=["file", "nothing"])
 def test_other_links_in_a_log_directory_end_the_recovery(
     crashed_store: Path, outside: Path, name: str, *, is_there: bool
@@ -165,6 +157,23 @@ def test_other_links_in_a_log_directory_end_the_recovery(
     assert f"kafkafs: {crashed_store / name}: {SENTENCE}\n" in done.stderr
     assert contents(outside) == before
     assert not (crashed_store / MARKER).exists()
+
+
+@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", MARKER])
+@pytest.mark.parametrize("is_there", [True, False], ids=["file", "nothing"])
+def test_links_as_temporary_files_are_replaced_and_not_followed(
+    crashed_store: Path, outside: Path, name: str, *, is_there: bool
+) -> None:
+    (crashed_store / f"{name}.tmp").symlink_to(outside / "victim")
+    if is_there:
+        (outside / "victim").write_bytes(b"a victim")
+    before = contents(outside)
+    done = run("recover", crashed_store, "--apply")
+    assert done.exit_code == EXIT_DONE
+    assert contents(outside) == before
+    assert not os.path.lexists(crashed_store / f"{name}.tmp")
+    assert (crashed_store / name).is_file()
+    assert not (crashed_store / name).is_symlink()
 
 
 @pytest.mark.parametrize(
