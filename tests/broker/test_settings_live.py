@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -101,7 +101,11 @@ class Living:
     def segments(self, topic: str) -> dict[int, int]:
         """The size of each segment of the topic's partition, by its base offset, as the broker's directory has it."""
         [directory] = [each / f"{topic}-0" for each in self._broker.log_dirs if (each / f"{topic}-0").is_dir()]
-        return {int(path.stem): path.stat().st_size for path in directory.glob("*.log")}
+        sizes = {}
+        for path in directory.glob("*.log"):
+            with suppress(FileNotFoundError):  # the broker has just deleted it
+                sizes[int(path.stem)] = path.stat().st_size
+        return sizes
 
     def is_replicated(self, command: str) -> bool:
         """Whether the high watermark that the broker has noted is the log's end."""
