@@ -130,9 +130,9 @@ class Directory(ABC):
         After any crash of the process a reader finds the old contents or the new ones. With `sync` the new ones are on
         disk when this returns; without it, a loss of power can leave the file with any contents. After an error the
         file has the old contents or the new ones, whole; after one that says that the disk is full, the old ones.
-        Permissions stay as they were, and so does the owner where root replaces the file. In a store the file comes in
-        the place of whatever has the name; elsewhere a device, a FIFO or a socket is not replaced: that is a
-        `SpecialFileError`.
+        Permissions stay as they were, and so does the owner where root replaces the file. In a store the file
+        also replaces a link, a device, a FIFO or a socket of its name. Elsewhere a device, a FIFO or a socket is not
+        replaced: that is a `SpecialFileError`.
         """
         found = None if self.is_of_store else self.status(name)
         if found is not None and found.special:
@@ -161,7 +161,7 @@ class Directory(ABC):
     def _remove_left(self, name: str) -> None:
         """Remove the file that a crash left: it may be another user's, or have another hard link.
 
-        In a store whatever has the name of a temporary file is removed, such as a link, but not what a link leads to.
+        In a store a link, a device, a FIFO or a socket of that name is removed too. What a link leads to stays.
         """
         left = self.status(name)
         if left is None:

@@ -356,7 +356,7 @@ def test_what_is_no_file_is_not_replaced_by_one_outside_of_a_store(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["pipe", "pipe.tmp"])
-def test_a_file_of_a_store_comes_in_the_place_of_whatever_has_its_name(store: Path, name: str) -> None:
+def test_a_file_of_a_store_replaces_a_pipe_or_a_link_of_its_name(store: Path, name: str) -> None:
     (store / "victim").write_bytes(b"of others")
     for make in (os.mkfifo, lambda path: path.symlink_to(store / "victim")):
         make(store / name)
