@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.backup.errors import ChangedError, UnreadableSourceError
 from kafkafs.backup.groups import commits_beyond
-from kafkafs.backup.partition_copy import PartitionCopy
+from kafkafs.backup.partition_copy import PartitionCopy, reading
 from kafkafs.backup.partition_plan import is_watermark_known, plan_partition
 from kafkafs.backup.top_files import RunOffsets, read_ledger, top_files, write_top_files
 from storage.errors import StorageError, UnknownPartitionError, in_words
@@ -144,17 +144,14 @@ class RunMaking:
         return None
 
     def _attempt(self, partition: Partition, copy: PartitionCopy) -> RunPartition:
+        topics = self._store.topics
         try:
-            plan = plan_partition(self._store, partition, self._earlier, self._clock.now_ms(), to_end=self._to_end)
+            with reading(topics.location(*partition)[0]):
+                plan = plan_partition(self._store, partition, self._earlier, self._clock.now_ms(), to_end=self._to_end)
         except UnknownPartitionError:
             raise
-        except FileNotFoundError as error:
-            raise ChangedError(f"{error.filename} is gone") from None
-        except OSError as error:
-            raise UnreadableSourceError(f"{error.filename}: {error.strerror}") from None
         except StorageError as error:
             raise UnreadableSourceError(str(error)) from None
-        topics = self._store.topics
         return copy.take(plan, topics.config(partition[0]), topics.store_config(partition[0]))
 
     def _refresh(self, *, at_once: bool = False) -> None:

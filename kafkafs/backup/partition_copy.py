@@ -65,7 +65,7 @@ class PartitionCopy:
         if not self.target.exists():
             self.target.make()
         self._clear(plan)
-        with _reading(plan.directory):
+        with reading(plan.directory):
             for segment in plan.segments:
                 self._take_segment(plan, segment)
             for file in plan.others:
@@ -205,7 +205,7 @@ class PartitionCopy:
 
     def _take_indexes(self, plan: PartitionPlan, last: PlannedSegment) -> None:
         """Copy the indexes of a damaged last segment as they are: nothing can be said of them."""
-        with _reading(plan.directory):
+        with reading(plan.directory):
             for kind in SEGMENT_KINDS[1:]:
                 name, source_name = (
                     each.replace(Kind.LOG, kind) for each in (last.files[0].name, last.files[0].source_name)
@@ -242,7 +242,7 @@ class PartitionCopy:
     def _check_same(self, plan: PartitionPlan, segment: PlannedSegment) -> None:
         """Raise `ChangedError` unless the damage is the source's: then the source has the very same bytes."""
         for file in segment.files:
-            with _reading(plan.directory):
+            with reading(plan.directory):
                 _check(plan, file, is_growing=segment.is_last)
                 theirs = sha256_of(plan.directory, file.source_name, file.size_bytes)
             if theirs != sha256_of(self.target, file.name, file.size_bytes):
@@ -265,7 +265,7 @@ class PartitionCopy:
 
 
 @contextmanager
-def _reading(source: Directory) -> Iterator[None]:
+def reading(source: Directory) -> Iterator[None]:
     """Tell what the operating system says of the source from what it says of the run."""
     try:
         yield
