@@ -13,6 +13,7 @@ it is told the larger size the next time.
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from mmap import PAGESIZE
 from typing import TYPE_CHECKING, Final
@@ -21,6 +22,7 @@ import pyfuse3
 import trio
 
 from kafkafs.mount.dispatch import Turn
+from kafkafs.tree.errors import TreeError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
     ByteAt: TypeAlias = Callable[[int], Buffer]
     """Returns the byte of an open file at a position. It is called in a thread."""
+
+log: Final = logging.getLogger("kafkafs.mount")
 
 QUIET_S: Final = 0.25
 """How long a moment without a read is waited for."""
@@ -171,8 +175,11 @@ class Tail:
         return await trio.to_thread.run_sync(work, limiter=self._limiter)
 
     async def _raise_beside(self, size_bytes: int | None, byte_at: ByteAt | None) -> None:
+        # An error of a task of the system would end the mount.
         try:
             await self.raise_to(size_bytes, byte_at)
+        except Exception:
+            log.exception("the size of an open file cannot be told: this is a bug in kafkafs")
         finally:
             self._is_raising = False
 
@@ -187,11 +194,11 @@ def _drop_pages(key: int) -> bool:
 
 
 def _store_end(key: int, size_bytes: int, byte_at: ByteAt) -> bool:
-    """Give the kernel the last byte of a file of this size; False if it is not there any more."""
+    """Give the kernel the last byte of a file of this size; False if it cannot be read, as of a file closed meanwhile."""
     try:
         last = bytes(byte_at(size_bytes - 1))
         if last:
             pyfuse3.notify_store(key, size_bytes - 1, last)
-    except (StorageError, OSError):
+    except (StorageError, TreeError, OSError):
         return False
     return bool(last)

@@ -14,6 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from kafkafs.mount import tails
 from kafkafs.mount.tails import Tail
+from kafkafs.tree.errors import GoneError
 from kafkafs.tree.node import Attributes
 
 KEY = 7
@@ -212,7 +213,11 @@ def unreadable(_: int) -> bytes:
     raise OSError
 
 
-@pytest.mark.parametrize("byte_at", [unreadable, lambda _: b""], ids=["error", "nothing"])
+def closed(_: int) -> bytes:
+    raise GoneError("it was closed")
+
+
+@pytest.mark.parametrize("byte_at", [unreadable, closed, lambda _: b""], ids=["error", "closed", "nothing"])
 def test_an_end_that_cannot_be_read_is_tried_again(kernel: Kernel, byte_at: tails.ByteAt) -> None:
     async def main() -> None:
         tail = Tail(KEY, 10)
@@ -223,6 +228,30 @@ def test_an_end_that_cannot_be_read_is_tried_again(kernel: Kernel, byte_at: tail
         assert kernel.stored == [(19, b"\n")]
 
     trio.run(main)
+
+
+def wrong(_: int) -> bytes:
+    raise AssertionError("wrong")
+
+
+@pytest.mark.parametrize("byte_at", [unreadable, closed, wrong], ids=["error", "closed", "bug"])
+def test_no_error_beside_the_requests_ends_the_mount(
+    kernel: Kernel, byte_at: tails.ByteAt, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        tail = Tail(KEY, 10)
+        for _ in range(2):
+            tail.raise_soon(20, byte_at)
+            await wait_all_tasks_blocked()
+            await tail.settled()
+        tail.raise_soon(20, newline_at)
+        with trio.fail_after(60):
+            while not kernel.stored:
+                await trio.lowlevel.checkpoint()
+
+    trio.run(main)
+    assert kernel.stored == [(19, b"\n")]
+    assert ("this is a bug" in caplog.text) == (byte_at is wrong)
 
 
 def test_a_first_byte_of_a_page_makes_the_kernel_have_that_page(kernel: Kernel) -> None:
