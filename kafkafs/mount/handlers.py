@@ -21,9 +21,9 @@ from kafkafs.mount.inodes import Inodes
 from kafkafs.mount.invalidation import Growth, Watcher, forget_attributes
 from kafkafs.mount.listing import Listing, Walks, can_be_quick, is_directory_of_log, path_of_name, type_of_path
 from kafkafs.mount.open_files import FileForReading, FileForWriting, expect_seek, sync_log
-from kafkafs.tree.errors import GoneError, NotPermittedError
-from kafkafs.tree.generated_file import GeneratedFile
-from kafkafs.tree.node import Attributes, Directory, File, Link, Stranger, WritableFile
+from kafkafs.mount.present import Present
+from kafkafs.tree.errors import NotPermittedError
+from kafkafs.tree.node import Attributes, Directory, Link, Stranger, WritableFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -87,6 +87,7 @@ class TreeOperations(ForbiddenOperations):
         self.watcher = Watcher(self.inodes, footing)
         self.open_files: dict[int, OpenFile] = {}
         self._tree = tree
+        self._present = Present(tree)
         self._place = place
         self._growth = Growth(self.inodes)
         self._entries = EntryMaker(ownership, access, self._growth, is_shared=is_shared)
@@ -122,7 +123,9 @@ class TreeOperations(ForbiddenOperations):
         if parent.log is not None:
             self.watcher.begin(parent.log)
         node = self._tree.child(parent.path, name)
-        return node, node.attributes()
+        attributes = node.attributes()
+        self._present.check_granted(parent)
+        return node, attributes
 
     @guarded()
     async def forget(self, inode_list: Sequence[tuple[InodeT, int]]) -> None:
@@ -136,40 +139,9 @@ class TreeOperations(ForbiddenOperations):
         found = self.inodes[inode]
         readings = tuple(found.readings) if found.caching.has_pages else ()
         expect_seek(readings, ctx.pid)
-        found.attributes = await found.share.run(partial(self._attributes, found, readings))
+        found.attributes = await found.share.run(partial(self._present.attributes, found, readings))
         await self._growth.told(found)
         return self._entries.of(found)
-
-    def _attributes(self, inode: Inode, readings: Sequence[Reading]) -> Attributes:
-        attributes, failure = inode.attributes, None
-        try:
-            if not readings or inode.caching is not MOMENTARY:  # what is generated does not change once it is open
-                attributes = self._current(inode).attributes()
-        except Exception as error:
-            if not readings:
-                raise
-            failure = error
-        if not readings:
-            return attributes
-        try:
-            return attributes._replace(size_bytes=readings[0].size_bytes())
-        except GoneError as error:  # a request by name gets the replacement
-            raise failure or error from None
-
-    def _current(self, inode: Inode) -> Node:
-        """Return the present node, or one whose text was generated a moment ago.
-
-        Raises ESTALE if it was replaced, so that the kernel looks it up again.
-        """
-        kept = inode.kept_node
-        if isinstance(kept, GeneratedFile) and kept.is_made:
-            return kept
-        node = self._tree.node(inode.path)
-        if inode.identity is None:  # of a directory that was only listed
-            inode.identity, inode.lineage = node.identity, node.lineage
-        if node.identity != inode.identity:
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(inode.path))
-        return node
 
     @guarded()
     async def readlink(self, inode: InodeT, ctx: RequestContext) -> FileNameT:  # noqa: ARG002
@@ -177,9 +149,11 @@ class TreeOperations(ForbiddenOperations):
         found = self.inodes[inode]
 
         def target() -> bytes:
-            node = self._current(found)
+            node = self._present.node(found)
             assert isinstance(node, Link | Stranger)
-            return os.fsencode(node.target if isinstance(node, Stranger) else node.target())[:TARGET_BYTES_MAX]
+            told = node.target if isinstance(node, Stranger) else node.target()
+            self._present.check_granted(found.parent)
+            return os.fsencode(told)[:TARGET_BYTES_MAX]
 
         return await in_thread(target)
 
@@ -201,7 +175,9 @@ class TreeOperations(ForbiddenOperations):
 
     async def _xattrs(self, inode: Inode) -> dict[str, bytes]:
         def work() -> dict[str, bytes]:
-            return dict((inode.kept_node or self._current(inode)).xattrs())
+            xattrs = dict((inode.kept_node or self._present.node(inode)).xattrs())
+            self._present.check_granted(inode)
+            return xattrs
 
         return await (inode.quick.run(work) if inode.caching is LASTING else inode.share.run(work))
 
@@ -273,8 +249,9 @@ class TreeOperations(ForbiddenOperations):
     def _directory(self, inode: Inode, *, is_walk: bool = False) -> Directory:
         if inode.log is not None and not is_walk:  # of a walk no file is kept
             self.watcher.begin(inode.log)
-        node = self._current(inode)
+        node = self._present.node(inode)
         assert isinstance(node, Directory)
+        self._present.check_granted(inode)
         return node
 
     # Files
@@ -304,19 +281,20 @@ class TreeOperations(ForbiddenOperations):
         return handle
 
     async def _open_lasting(self, inode: Inode) -> Reading:
-        return await inode.quick.run(lambda: _file(inode.kept_node or self._current(inode)).open())
+        return await inode.quick.run(lambda: self._present.opened(inode, inode.kept_node))
 
     def _open_changing(self, inode: Inode) -> tuple[Reading, int | None]:
-        reading = _file(self._current(inode)).open()
+        reading = self._present.opened(inode)
         if inode.caching is MOMENTARY:
             inode.kept_node = None
         return reading, reading.size_bytes()
 
     async def _open_for_writing(self, inode: Inode, flags: int) -> FileInfo:
         def opened() -> Writing:
-            node = self._current(inode)
+            node = self._present.node(inode)
             if not isinstance(node, WritableFile):
                 raise NotPermittedError(f"{inode.path}: this file cannot be written")
+            self._present.check_granted(inode)
             return node.open_writing()
 
         writing = await inode.quick.run(opened)
@@ -393,8 +371,3 @@ class TreeOperations(ForbiddenOperations):
             setattr(data, field, getattr(found, field))
         data.f_namemax = NAME_BYTES_MAX
         return data
-
-
-def _file(node: Node) -> File:
-    assert isinstance(node, File)
-    return node

@@ -194,7 +194,7 @@ def _drop_pages(key: int) -> bool:
 
 
 def _store_end(key: int, size_bytes: int, byte_at: ByteAt) -> bool:
-    """Give the kernel the last byte of a file of this size; False if it cannot be read, as of a file closed meanwhile."""
+    """Give the kernel the last byte of a file of this size; False if it cannot be read, as once it is closed."""
     try:
         last = bytes(byte_at(size_bytes - 1))
         if last:

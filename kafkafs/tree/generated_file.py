@@ -60,8 +60,9 @@ class GeneratedFile(File):
         if self.takes_long() or self.hides_size(access):
             return Attributes(size_bytes=None, modified_ms=self.unread_ms(), access=access)
         made = self.made()
-        size_bytes = len(made.data) if made.failure is None else None
-        return Attributes(size_bytes=size_bytes, modified_ms=made.modified_ms, access=access)
+        access = self.access()  # that to what the text was made from, which may be another log than before
+        is_told = made.failure is None and not self.hides_size(access)
+        return Attributes(len(made.data) if is_told else None, modified_ms=made.modified_ms, access=access)
 
     def takes_long(self) -> bool:
         """True if making it takes longer than a `stat` may."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafkafs.render.record_renderer import RecordRenderer
 from kafkafs.tree.batch_cache import BatchCache
+from kafkafs.tree.granted import Granted
 from kafkafs.tree.known_damage import KnownDamage
 from kafkafs.tree.range_sizes import RangeSizes
 from kafkafs.tree.replacements import Replacements
-from kafkafs.tree.rights import Recent
 from kafkafs.tree.visible_log import VisibleLog
 from storage.log import FollowedLog
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.options import TreeOptions
     from kafkafs.tree.rights import Rights
     from storage.config import TopicConfig
-    from storage.files import Access, Files, FileStatus
+    from storage.files import Access, Directory, Files, FileStatus
     from storage.log import Log, LogView
     from storage.log_dir import LogDir
 
@@ -75,7 +75,7 @@ class LogSource:
         self.lock = Lock()  # for what the views of one log share
         self.batches = BatchCache() if batches is None else batches
         self.rights = rights
-        self._access = Recent(self._find_access)
+        self._granted = Granted(log, rights)
         self._range_sizes: RangeSizes | None = None
         self._damage: KnownDamage | None = None
         self._looking = Lock()  # held while a view is taken, so that none replaces a newer one
@@ -134,22 +134,18 @@ class LogSource:
         return Path(self.log.directory.path if isinstance(self.log, FollowedLog) else self._directory)
 
     def access(self) -> Access:
-        """Return the access to the log's views."""
-        return self._access.get()
+        """Return the access to the log's views: to what they showed before this is asked."""
+        return self._granted.access()
 
     def access_to(self, name: str, status: FileStatus) -> Access:
         """Return the access to a view of one file in the directory."""
         return self.rights.of_file(self.access(), self.log.directory, name, status)
 
-    def _find_access(self, known: Access | None) -> Access:
-        return self.rights.of_log(self.log.directory, known)
-
-    def find_directory(self) -> Path:
-        """Return the partition's directory, and look for it if it was moved; raises `UnknownPartitionError`."""
-        directory = self.directory
-        if self.files.status(directory) is None:
+    def find_directory(self) -> Directory:
+        """Return the partition's directory, and look for it if it is missing; raises `UnknownPartitionError`."""
+        if self.log.directory.own_status() is None:
             _ = self.log.view
-        return self.directory
+        return self.log.directory
 
     def move(self, directory: Path, log_dir: LogDir) -> None:
         """Record that the partition was moved to this directory."""
@@ -193,7 +189,10 @@ class LogSource:
         return 0 if status is None else status.modified_ms
 
     def ask(self, question: Callable[[VisibleLog], T], visible: VisibleLog | None = None) -> T:
-        """Ask the log as it is now, or as it was a moment ago; ask again if segments were removed meanwhile."""
+        """Ask the log as it is now, or as it was a moment ago; ask again if segments were removed meanwhile.
+
+        It is not asked again if all of it was replaced: other users may read what took its place.
+        """
         visible = visible or self.visible()
         while True:
             try:
@@ -201,7 +200,7 @@ class LogSource:
                     return question(visible)
             except FileNotFoundError:
                 newer = self.visible()
-                if newer is visible:
+                if newer is visible or newer.view.directory is not visible.view.directory:
                     raise
                 visible = newer
 

@@ -135,6 +135,11 @@ class LogSources:
                 raise
             return self._get(path)
 
+    def known(self, path: LogPath) -> LogSource | None:
+        """Return the source of a log's views if it was made."""
+        found = self._sources.get(path)
+        return None if found is None else found.source
+
     def log(self, topic: str, partition: int) -> Log | FollowedLog:
         """A partition's log; raises `UnknownPartitionError` if there is no such log, or what opening it raises."""
         return self._logs.get(topic, partition)[0]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from kafkafs.locator.paths import TreePath
+    from kafkafs.locator.paths import LogPath, TreePath
     from storage.files import Access
 
 
@@ -171,6 +171,12 @@ class NodeTree(Protocol):
 
     def child(self, parent: TreePath, name: str) -> Node:
         """What a name leads to in a directory."""
+
+    def is_narrower(self, node: Node | None, log: LogPath | None, granted: Access | None) -> bool:
+        """Return True if not all users may have what these show now whom the attributes of the file `granted` it.
+
+        The node is that which a request got, or None; the log is that of its views, if it is one.
+        """
 
 
 class Reading(Protocol):

@@ -33,12 +33,13 @@ class PartitionNode(Directory):
 
     def attributes(self) -> Attributes:
         """Report the log's last change, or its directory's if the log cannot be read, or not by all users."""
-        source, access = self._source, self._source.access()
-        rights = source.rights
+        source, rights = self._source, self._source.rights
+        access = source.access()
         if not rights.is_reached_by_more(access, rights.of_store()):
             with suppress(StorageError, OSError):
-                return Attributes(modified_ms=source.modified_ms(source.visible().view), access=access)
-        status = source.files.partition(source.directory).own_status()
+                modified_ms = source.modified_ms(source.visible().view)
+                return Attributes(modified_ms=modified_ms, access=source.access())
+        status = source.log.directory.own_status()
         return Attributes(modified_ms=0 if status is None else status.modified_ms, access=access)
 
     def names(self) -> Iterator[str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _READ: Final = 0o444
 _WRITE: Final = 0o222
 _SEARCH: Final = 0o111
+_USED: Final = _READ | _WRITE
 _ROOT_UID: Final = 0
 _KEPT_S: Final = 1.0
 _KEPT_MAX_S: Final = 5.0
@@ -52,6 +53,11 @@ class Recent(Generic[T]):
         self._find = find  # given what was found the last time
         self._found: T | None = None
         self._due_s = 0.0
+
+    @property
+    def last(self) -> T | None:
+        """What was found last, None before."""
+        return self._found
 
     def get(self) -> T:
         """Return what was found a moment ago, or find it."""
@@ -120,6 +126,13 @@ class _Common:
         return of_owner << 6 | of_group << 3 | of_others
 
 
+def in_common(access: Access, other: Access) -> Access:
+    """Return what is left of an access for a view that also shows a file with another one."""
+    common = _Common(access.uid, access.gid)
+    common.add_file(other)
+    return access._replace(mode=access.mode & common.access.mode)
+
+
 class Rights:
     """The access to the views of a store in these log directories.
 
@@ -167,9 +180,12 @@ class Rights:
 
     def of_file(self, access: Access, directory: Directory, name: str, found: FileStatus) -> Access:
         """Return the access to a view of one file, where the access to its directory's log is this."""
-        common = _Common(access.uid, access.gid)
-        common.add_file(self._told(directory, name, found))
-        return access._replace(mode=access.mode & common.access.mode)
+        return in_common(access, self._told(directory, name, found))
+
+    def forget_all(self) -> None:
+        """Look at all logs again when the access to what shows them is next asked for."""
+        with self._lock:
+            self._of_all = None
 
     def narrowed(
         self, access: Access, files: Iterable[tuple[Directory, str]], logs: Iterable[Directory] = ()
@@ -190,6 +206,10 @@ class Rights:
         except OSError:
             return access._replace(mode=access.mode & _CLOSED.mode)
         return access._replace(mode=access.mode & common.access.mode)
+
+    def is_narrower(self, access: Access, granted: Access) -> bool:
+        """True if some users may not do with this access what one that was granted let them."""
+        return self.is_shared and access != granted and in_common(granted, access).mode & _USED != granted.mode & _USED
 
     def is_reached_by_more(self, access: Access, of_directory: Access) -> bool:
         """True if some users may search the directory of a view and not read the view."""

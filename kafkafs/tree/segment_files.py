@@ -68,8 +68,7 @@ class SegmentDirectory(Directory):
     def walked(self, *, is_sized: bool) -> Iterator[Entry]:
         """Yield the same names with what the file system says of the files."""
         source = self._source
-        source.find_directory()
-        directory = source.log.directory
+        directory = source.find_directory()
         with directory.held():
             own = directory.own_status()
             is_large = own is not None and own.size_bytes >= LARGE_DIRECTORY_BYTES
@@ -113,15 +112,15 @@ def _looks_at(directory: RealFiles) -> Iterator[tuple[str, FileStatus]]:
 
 def segments_attributes(source: LogSource) -> Attributes:
     """Return what `stat` says of the directory `segments`."""
-    status = source.files.partition(source.find_directory()).own_status()
+    status = source.find_directory().own_status()
     return Attributes(modified_ms=0 if status is None else status.modified_ms, access=source.access())
 
 
 def _status(source: LogSource, path: SegmentPath) -> FileStatus:
     """Return the status of the real file; raises `NotThereError` if it is none."""
-    status = source.files.status(source.directory / path.file)
+    status = source.log.directory.status(path.file)
     if status is None:
-        status = source.files.status(source.find_directory() / path.file)
+        status = source.find_directory().status(path.file)
     if status is None or status.is_directory:
         raise NotThereError(f"{path}: {source.directory} has no file {path.file}")
     return status
@@ -165,8 +164,7 @@ class RawSegmentFile(File):
     def __init__(self, path: SegmentPath, source: LogSource, status: FileStatus) -> None:
         super().__init__(path, identity=status.identity[1])
         self._file = status.identity
-        self._files = source.files
-        self._real_path = source.directory / path.file
+        self._directory = source.log.directory
         self._source = source
         self._path = path
 
@@ -180,13 +178,13 @@ class RawSegmentFile(File):
 
     def _opened(self) -> ReadableFile:
         try:
-            file = self._files.open_reading(self._real_path)
+            file = self._directory.open_reading(self._path.file)
         except FileNotFoundError:
-            file = self._files.open_reading(self._source.find_directory() / self._path.file)
+            file = self._source.find_directory().open_reading(self._path.file)
         # Rights were given to the file that was looked up, and another may have taken its name since.
         if file.identity() not in (None, self._file):
             file.close()
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), os.fspath(self._real_path))
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self._directory.path_of(self._path.file))
         return file
 
 

@@ -42,6 +42,8 @@ class LogText:
 
     def __init__(self, source: LogSource, name: str, sizes: SizeCache) -> None:
         self._source = source
+        self._directory = source.log.directory
+        self._name = name
         self._path = source.directory / name
         self._sizes = sizes
         self._counted = sizes.text(source.files, self._path, base_offset(name) or 0)
@@ -68,7 +70,7 @@ class LogText:
     def _looked_at(self) -> tuple[ReadableFile, CountedFile, FileStatus]:
         """Open the file; return it with its counts and its status."""
         file = self._open()
-        status = self._source.files.status(self._path)
+        status = self._directory.status(self._name)
         if status is None:
             file.close()
             raise NotThereError(f"{self._path} is gone")
@@ -85,7 +87,7 @@ class LogText:
 
     def _open(self) -> ReadableFile:
         try:
-            return self._source.files.open_reading(self._path)
+            return self._directory.open_reading(self._name)
         except FileNotFoundError:
             raise NotThereError(f"{self._path} is gone") from None
 
@@ -206,7 +208,8 @@ class EntryText:
 
     def __init__(self, source: LogSource, name: str, kind: FileKind) -> None:
         self._files = source.files
-        self._path = source.directory / name
+        self._directory = source.log.directory
+        self._name = name
         self._kind = kind
         cost = _INDEX_COST if kind in _INDEXES else _ENTRY_COST
         self._made_bytes_max = source.options.counted_bytes_max // cost
@@ -223,7 +226,7 @@ class EntryText:
 
     def open(self) -> Reading:
         """Open the dump: of the present file, or of a large file as it is when it is read."""
-        status = self._files.status(self._path)
+        status = self._directory.status(self._name)
         if status is None or status.size_bytes > self._made_bytes_max:
             return _EntryReading(self._runs)
         return BytesReading(b"".join(self._runs()))
@@ -238,9 +241,9 @@ class EntryText:
 
     def _runs(self) -> Iterator[bytes]:
         try:
-            file = self._files.open_reading(self._path)
+            file = self._directory.open_reading(self._name)
         except FileNotFoundError:
-            raise NotThereError(f"{self._path} is gone") from None
+            raise NotThereError(f"{self._directory.path_of(self._name)} is gone") from None
         with file:
             for run in dump_of(self._kind, self._files, file, DumpOptions(form=NamedForm())):
                 yield b"\n".join([*run, b""])

@@ -168,6 +168,8 @@ class StreamReading(RunReading):
             size_bytes = self._size_bytes(told_bytes)
         except (UnknownPartitionError, FileNotFoundError):
             return told_bytes  # the partition has gone away, or is being moved
+        if self._is_narrowed():
+            return told_bytes
         if told_bytes is not None and positions.edges.end < told_bytes:
             self._make_edge(max(told_bytes - EDGE_BYTES, 0))
         return size_bytes
@@ -274,20 +276,23 @@ class StreamReading(RunReading):
 
         Raises `NarrowedError` if users may have opened the stream who may not read what was added since.
         """
-        if self._rights.is_shared and self._rights.is_reached_by_more(self._access(), self._granted):
-            raise NarrowedError(f"{self._path}: some users may not read the log any more; open it again")
         before: Seen | None = None
         while True:
             try:
                 seen = self._counted.look()[0]
             except UnknownPartitionError:
                 return self._positions.seen
+            if self._is_narrowed():  # asked after the look: the log may be another one since the last
+                raise NarrowedError(f"{self._path}: some users may not read the log any more; open it again")
             try:
                 return self._positions.extend(seen)
             except FileNotFoundError:
                 if seen is before:
                     raise self._gone() from None
                 before = seen
+
+    def _is_narrowed(self) -> bool:
+        return self._rights.is_narrower(self._access(), self._granted)
 
     def _pieces_of(self, number: int, position: int, seen: Seen) -> Iterator[tuple[int, Buffer]]:
         """The pieces of one part, from the position on."""

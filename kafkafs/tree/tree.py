@@ -26,6 +26,7 @@ from kafkafs.locator.paths import (
 from kafkafs.tree.config_file import ConfigFile
 from kafkafs.tree.context import TreeContext
 from kafkafs.tree.errors import AmbiguousPathError, NotThereError
+from kafkafs.tree.generated_file import GeneratedFile
 from kafkafs.tree.partition_directory import PartitionNode
 from kafkafs.tree.partition_views import view_node
 from kafkafs.tree.root import RootDirectory
@@ -33,11 +34,12 @@ from kafkafs.tree.topic_directory import TopicDirectory
 
 if TYPE_CHECKING:
     from kafkafs.content import SizeCache
-    from kafkafs.locator.paths import TreePath
+    from kafkafs.locator.paths import LogPath, TreePath
     from kafkafs.tree.control import ControlNodes
     from kafkafs.tree.node import Node
     from kafkafs.tree.options import TreeOptions
     from storage.clock import Clock
+    from storage.files import Access
     from storage.store import Store
 
 
@@ -90,3 +92,18 @@ class Tree:
                 return RootDirectory(context.sources, context.options)
             case _:
                 return self._control.node(path, context)
+
+    def is_narrower(self, node: Node | None, log: LogPath | None, granted: Access | None) -> bool:
+        """Return True if not all users may have what these show now whom the attributes of the file `granted` it.
+
+        Rights that are not known to have been granted count as too wide.
+        """
+        context = self.context
+        if not context.rights.is_shared:
+            return False
+        if isinstance(node, GeneratedFile) and (access := node.access()) is not None:
+            return granted is None or context.rights.is_narrower(access, granted)
+        source = None if log is None else context.sources.known(log)
+        if source is None:
+            return False
+        return granted is None or context.rights.is_narrower(source.access(), granted)

@@ -1,5 +1,6 @@
 """Every operation on files that storage performs, on objects that callers receive."""
 
+from storage.files.bound import bound
 from storage.files.copying import FileRange, copied_bits, copy_ranges, shared_bits
 from storage.files.directory import TEMPORARY_SUFFIX, Directory
 from storage.files.held import HeldFile, LastUsed
@@ -35,6 +36,7 @@ __all__ = [
     "absolute_path",
     "access_of",
     "as_uri",
+    "bound",
     "check_may_list",
     "copied_bits",
     "copy_ranges",

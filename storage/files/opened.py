@@ -23,6 +23,7 @@ _NOT_SHARED: Final = frozenset(
 )
 """What a file system answers that cannot copy by itself; and the kernel, of a file without a descriptor."""
 _FICLONE: Final = 0x40049409  # _IOW(0x94, 9, int) of linux/fs.h
+_devices: Final[dict[int, int]] = {}
 _ORDINARY: Final = frozenset({stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK})
 
 
@@ -63,7 +64,7 @@ class FileStatus:
             found.st_size,
             found.st_mtime_ns // 1_000_000,
             kind == stat.S_IFDIR,
-            (found.st_dev, found.st_ino),
+            identity_of(found),
             found.st_blocks,
             kind == stat.S_IFLNK,
             found.st_uid,
@@ -73,6 +74,11 @@ class FileStatus:
             found.st_nlink,
             found.st_ctime_ns,
         )
+
+
+def identity_of(found: os.stat_result) -> tuple[int, int]:
+    """Return the numbers of the file system and of the file in it. Each file system's number is one object."""
+    return _devices.setdefault(found.st_dev, found.st_dev), found.st_ino
 
 
 def _permissions(mode: int) -> int:

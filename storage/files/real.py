@@ -41,6 +41,10 @@ class RealDirectory(ListedDirectory):
     that belong to no store.
     """
 
+    holder: Held | None = None  # other threads go by the path meanwhile
+    _kept = -1  # a descriptor, only of a log directory
+    _locks = 0
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -49,18 +53,15 @@ class RealDirectory(ListedDirectory):
     ) -> None:
         super().__init__(os.fspath(path))
         self._above = above
-        self._manner = manner
+        self.manner = manner
         is_in_log_dir = above is not None and above.above is None  # then it may be a partition's, and a link
         self._is_followed = manner.follows_links or (manner.follows_partitions and is_in_log_dir)
         self._absolute = path_from_root(self.path) if above is None else above.absolute(self.path)
-        # Held while the kept descriptor is duplicated, opened or closed, which is that of a log directory.
+        # Held while the kept descriptor is duplicated, opened or closed.
         self.keeping: Lock = Lock() if above is None else above.keeping
-        self._kept = -1
-        self._locks = 0
-        self.holder: Held | None = None  # other threads go by the path meanwhile
 
     def __reduce__(self) -> tuple[object, ...]:
-        return RealDirectory, (self.path, self._above, self._manner)
+        return RealDirectory, (self.path, self._above, self.manner)
 
     @property
     def above(self) -> RealDirectory | None:
@@ -70,20 +71,20 @@ class RealDirectory(ListedDirectory):
     @property
     def is_of_store(self) -> bool:
         """True if new files in it are given to its owner."""
-        return self._manner.is_of_store
+        return self.manner.is_of_store
 
     @property
     def follows_partitions(self) -> bool:
         """True if a link in it that leads to a directory is one of a partition."""
-        return self._manner.follows_partitions and self._above is None
+        return self.manner.follows_partitions and self._above is None
 
     def at(self, name: str) -> RealDirectory:
         """Return the directory of this name in it, which need not exist."""
-        return RealDirectory(self.path_of(name), self, self._manner)
+        return RealDirectory(self.path_of(name), self, self.manner)
 
     def limited(self, bits: int) -> RealDirectory:
         """Return the same directory; what is made by way of the result has no permission bits but some of these."""
-        return RealDirectory(self.path, self._above, self._manner._replace(bits=bits))
+        return RealDirectory(self.path, self._above, self.manner._replace(bits=bits))
 
     def absolute(self, path: str) -> str:
         """Return the path of something in it from the root of the file system; the path is below its own."""
@@ -160,7 +161,7 @@ class RealDirectory(ListedDirectory):
 
     def explained(self, error: OSError, path: str) -> OSError:
         """Return the error with a path in it, or one that names the link which is in the way."""
-        if error.errno in _LINKED and not self._manner.follows_links:
+        if error.errno in _LINKED and not self.manner.follows_links:
             below: list[str] = [] if path == self.path else [path]
             directory = self
             while directory._above is not None:
@@ -179,7 +180,7 @@ class RealDirectory(ListedDirectory):
         with self.entered(name) as place:
             # Opening a FIFO would wait for its other end.
             flags |= os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-            flags |= 0 if self._manner.follows_links else os.O_NOFOLLOW
+            flags |= 0 if self.manner.follows_links else os.O_NOFOLLOW
             try:
                 descriptor = os.open(name, flags, mode, dir_fd=place)
             except OSError as error:
@@ -207,7 +208,7 @@ class RealDirectory(ListedDirectory):
             if not exclusive:
                 with suppress(FileNotFoundError):
                     return self.open_file(name, os.O_RDWR)
-            terms = terms_of_file(self, name, os.geteuid()).limited(self._manner.bits)
+            terms = terms_of_file(self, name, os.geteuid()).limited(self.manner.bits)
             try:
                 descriptor = self.open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, terms.making_mode)
             except FileExistsError:  # another process was faster; it may remove the file again
@@ -219,7 +220,7 @@ class RealDirectory(ListedDirectory):
             return descriptor
 
     def _made_in(self, above: RealDirectory, like: Directory | None) -> None:
-        terms = terms_of_directory(above, like, os.geteuid()).limited(self._manner.bits)
+        terms = terms_of_directory(above, like, os.geteuid()).limited(self.manner.bits)
         with above.entered(self.name) as place:
             os.mkdir(self.name, terms.making_mode, dir_fd=place)
         if not above.is_of_store:
@@ -248,7 +249,7 @@ class RealDirectory(ListedDirectory):
 
     def open_reading(self, name: str) -> ReadableFile:
         """Open a file that exists for reading."""
-        kind = PassingFile if self._manner.spares_cache else ReadableFile
+        kind = PassingFile if self.manner.spares_cache else ReadableFile
         return kind(self.path_of(name), self.open_file(name, os.O_RDONLY))
 
     def open_writing(self, name: str, *, create: bool = False, exclusive: bool = False) -> WritableFile:
@@ -258,7 +259,7 @@ class RealDirectory(ListedDirectory):
 
     def status(self, name: str) -> FileStatus | None:
         """Return the file system's answer about a file, directory or link in it."""
-        return self.look(name, follows_links=self._manner.follows_links)
+        return self.look(name, follows_links=self.manner.follows_links)
 
     def look(self, name: str, *, follows_links: bool) -> FileStatus | None:
         """Return the same, of what a link leads to if it is followed."""
@@ -328,7 +329,7 @@ class RealDirectory(ListedDirectory):
         """Make the directory itself, in one that exists."""
         if self._above is None:
             with self._told():
-                os.mkdir(self._absolute, self._manner.bits)
+                os.mkdir(self._absolute, self.manner.bits)
         else:
             self._made_in(self._above, like)
 

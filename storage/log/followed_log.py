@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 from storage.errors import CorruptMetadataError, UnknownPartitionError
+from storage.files import bound
 from storage.log.cuts import KnownEpochs, find_cut
 from storage.log.epochs import LeaderEpochs
+from storage.log.found_segments import Found, continues, without_hidden
 from storage.log.index_cache import IndexCache
 from storage.log.listed_names import ListedNames, differ
 from storage.log.partition_metadata import read_topic_id
@@ -52,21 +54,14 @@ class UncommittedRange(NamedTuple):
     end_offset: int = 0
 
 
-class _Found(NamedTuple):
-    """A segment as listed: its names, the identity of its log's file, and the segment that follows it."""
-
-    names: SegmentNames
-    identity: tuple[int, int]
-    following: tuple[SegmentNames, tuple[int, int]] | None
-
-
 class FollowedLog(ReadableLog):
     """A log whose directory other processes change; it may be a stray, or about to be deleted.
 
     Each `view` is as new as the moment when the caller asks: the next one shows appended batches, rolls, deleted and
     replaced segments, and a truncation even if the log has grown beyond it since. A view that a reader keeps shows
     what it showed before, as long as the files are there. Without its directory the log has no newer view: asking
-    raises `UnknownPartitionError`.
+    raises `UnknownPartitionError`. If another directory has its path, newer views show that one, and earlier views
+    show no file of it. `changes` counts the times that the directory, or the segments in it, became others.
 
     `move` follows a partition to another log directory. `view` calls `look_again`, which may do that, once before it
     raises. A log that `is_parted` has no view until it is moved: its directory may hold another partition of the same
@@ -88,9 +83,10 @@ class FollowedLog(ReadableLog):
         withheld: Callable[[], UncommittedRange] = UncommittedRange,
         look_again: Callable[[], None] = lambda: None,
     ) -> None:
-        self.directory = directory
+        self.directory = bound(directory)
         self.topic_id: UUID | None = None
         self.is_parted = False
+        self.changes = 0
         self.config = config
         self.checkpointed_start = start_offset
         self.recovery_point = recovery_point
@@ -103,7 +99,7 @@ class FollowedLog(ReadableLog):
         self._looking = Lock()  # held while the directory is listed
         self._listing: Listing | None = None
         self._names = ListedNames(clock)
-        self._found: dict[Segment, _Found] = {}  # in the order of their offsets
+        self._found: dict[Segment, Found] = {}  # in the order of their offsets
         self._segments: tuple[Segment, ...] = ()  # the same, for views: a look at very many of them copies none
         self._left: WeakSet[SegmentFiles] | None = None  # of earlier segments, if any, which views may still read
         self._view: LogView | None = None
@@ -189,14 +185,18 @@ class FollowedLog(ReadableLog):
     def move(self, directory: Directory) -> None:
         """Follow the partition to another directory, with the files that are there."""
         with self._looking:
-            self.directory = directory
             self.is_parted = False
-            self._listing = None
-            self._is_moved = True
-            self._producers = self._unknown_producers()
             self._leave(list(self._found))
+            self._begin_in(bound(directory))
             for files in self._left or ():  # for readers that keep a view
-                files.move(directory)
+                files.move(self.directory)
+
+    def _begin_in(self, directory: Directory) -> None:
+        self.directory = directory
+        self.changes += 1
+        self._listing = None
+        self._is_moved = True
+        self._producers = self._unknown_producers()
 
     def part(self) -> None:
         """Have no view until `move`, as the partition is gone from its directory."""
@@ -246,6 +246,12 @@ class FollowedLog(ReadableLog):
 
     def _list(self) -> Listing:
         listing = None if self.is_parted else self._names.listing(self.directory)
+        if listing is None and not self.is_parted:
+            there = bound(self.directory)
+            if there is not self.directory and there.exists():
+                self._begin_in(there)  # the segments are gone with the directory that had the path
+                self._left = self.topic_id = None
+                listing = self._names.listing(there)
         if listing is None:
             raise UnknownPartitionError("the directory of the partition is gone", path=self.directory)
         return listing
@@ -259,10 +265,10 @@ class FollowedLog(ReadableLog):
         known = {(found.names, found.identity): (segment, found) for segment, found in self._found.items()}
         if self._is_moved:
             known.clear()  # segments open their files in the directory that they were made with
-        segments: dict[Segment, _Found] = {}
+        segments: dict[Segment, Found] = {}
         changed: list[FollowedSegment] = []
         for (each, identity), following in zip_longest(listed, listed[1:]):
-            found = _Found(each, identity, following)
+            found = Found(each, identity, following)
             segment, before = known.get((each, identity), (None, found))
             is_closed = following is not None and before == found
             if segment is None or not self._is_still(segment, is_closed=is_closed):
@@ -270,8 +276,8 @@ class FollowedLog(ReadableLog):
                     changed.append(segment)
                 segment = self._new(found)
             segments[segment] = found
-        segments = _without_hidden(segments)
-        if not _continues(self._found, segments):
+        segments = without_hidden(segments)
+        if not continues(self._found, segments):
             self._producers = self._unknown_producers()
         files = {each.base_offset: identity for each, identity in listed}
         self._leave(  # except files whose names other files have now
@@ -284,6 +290,8 @@ class FollowedLog(ReadableLog):
         cut = find_cut(self._epochs, self.directory, tuple(self._found), tuple(segments), changed)
         if cut is not None:
             self._cuts = (*self._cuts, cut)
+        if list(segments) != list(self._found):
+            self.changes += 1
         self._found, self._segments, self._is_moved = segments, tuple(segments), False
 
     def _leave(self, segments: Sequence[Segment]) -> None:
@@ -291,7 +299,8 @@ class FollowedLog(ReadableLog):
         if segments and self._left is None:
             self._left = WeakSet()
         if self._left is not None:
-            self._left.update(segment.own_files for segment in segments)
+            left = (segment.own_files for segment in segments)
+            self._left.update(files for files in left if files.directory is self.directory)
 
     def _know_epochs(self, changed: Sequence[str] | None) -> None:
         """Load the leader epochs of every batch that a view shows; a later truncation is found by them."""
@@ -308,7 +317,7 @@ class FollowedLog(ReadableLog):
         segment.refresh_indexes()  # the directory's change may be theirs
         return True
 
-    def _new(self, found: _Found) -> Segment:
+    def _new(self, found: Found) -> Segment:
         is_sound = found.following is not None and found.following[0].base_offset <= self.recovery_point
         if is_sound and not found.names.swapped:
             return Segment(self.directory, found.names.base_offset)
@@ -369,24 +378,3 @@ class _OneLook:
     def __init__(self) -> None:
         self.thread = get_ident()
         self.view: LogView | None = None
-
-
-def _continues(before: dict[Segment, _Found], after: dict[Segment, _Found]) -> bool:
-    """True if segments were only deleted from the front and added at the end, so that known batches are still there."""
-    kept = [segment for segment in before if segment in after]
-    at_end = list(before)[len(before) - len(kept) :]
-    return kept == at_end == list(after)[: len(kept)] and (not before or bool(kept))
-
-
-def _without_hidden(segments: dict[Segment, _Found]) -> dict[Segment, _Found]:
-    """Leave out the segments that `.swap` files are about to replace."""
-    swaps = [segment for segment, found in segments.items() if found.names.is_swap]
-    if not swaps:
-        return segments
-    ends = (segment.end.next_offset for segment in swaps if isinstance(segment, FollowedSegment))
-    start, end = swaps[0].base_offset, max(ends)
-    return {
-        segment: found
-        for segment, found in segments.items()
-        if found.names.is_swap or not start <= segment.base_offset < end
-    }

@@ -26,6 +26,7 @@ from storage.segment.segment import LOOKUP_WINDOW_BYTES, TimestampAndOffset
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from storage.files import Directory
     from storage.log.index_cache import IndexCache
     from storage.record.reading import Batch
     from storage.segment.index.entries import AbortedTransaction
@@ -110,6 +111,11 @@ class LogView:
         self._decided = decided
         self._recent = recent
         self.cuts = cuts
+
+    @property
+    def directory(self) -> Directory | None:
+        """The directory that has the segments, None without any."""
+        return self.segments[-1].directory if self.segments else None
 
     @property
     def truncations(self) -> int:

@@ -21,6 +21,7 @@ from storage.commit.commits import Commits
 from storage.commit.ledger import Ledger
 from storage.config import StoreConfig
 from storage.errors import ReadOnlyStoreError, StorageError
+from storage.files import bound
 from storage.log.followed_log import FollowedLog
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.creation import check_vacant, make_directories, write_store
@@ -252,7 +253,7 @@ class Store:
         self.topics.topic_id(topic)  # no log is written by settings that may be another topic's
         return LogRequest(
             self._clock,
-            directory,
+            bound(directory),
             (topic, partition),
             self.topics.config(topic),
             self.topics.store_config(topic).producer_id_expiration_ms,

@@ -176,6 +176,9 @@ class MemoryTree:
         except BadNameError as error:
             raise tree_errors.NotThereError(str(error)) from None
 
+    def is_narrower(self, *_: object) -> bool:
+        return False
+
     def log(self, path: PartitionPath) -> MemoryLog:
         try:
             return self.logs[path.topic.topic][path.partition]
