@@ -8,6 +8,7 @@ always among what the access is for, if that is asked for after the bytes were f
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -56,7 +57,7 @@ class Granted:
                 continue
             now_s = monotonic()
             for each, end_s in look.before.items():
-                if now_s < end_s:
+                if each != access and now_s < end_s:
                     access = in_common(access, each)
             return access
         return look.access.get()._replace(mode=0)  # it changes all the time
@@ -64,12 +65,12 @@ class Granted:
     def _changes(self) -> int:
         return self._log.changes if isinstance(self._log, FollowedLog) else 0
 
-    def _find(self, known: Access | None) -> Access:
-        """Look at the log's directory. One that is missing may have been replaced, or moved, since it was last read."""
-        if isinstance(self._log, FollowedLog) and self._log.directory.own_status() is None:
+    def _find(self, directory: Directory, known: Access | None) -> Access:
+        """Look at a directory of the log. If it is missing, have the log look which one it has now."""
+        if isinstance(self._log, FollowedLog) and directory.own_status() is None:
             with suppress(StorageError, OSError):
                 _ = self._log.view
-        return self._rights.of_log(self._log.directory, known)
+        return self._rights.of_log(directory, known)
 
     def _after(self, look: _Look) -> _Look:
         now_s = monotonic()
@@ -81,4 +82,5 @@ class Granted:
         return self._new(before)
 
     def _new(self, before: dict[Access, float]) -> _Look:
-        return _Look(self._changes(), self._log.directory, Recent(self._find), before)
+        changes, directory = self._changes(), self._log.directory
+        return _Look(changes, directory, Recent(partial(self._find, directory)), before)
