@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 UNSETTLED: Final = -1
 """The position after a piece that may be replaced once the file has grown."""
 
+PART: Final = -2
+"""The position after a piece with some of a batch's bytes, which others follow."""
+
 UNKNOWN_OFFSET: Final = -1
 
 _GATHERED_BYTES: Final = 128 * 1024
@@ -27,6 +30,8 @@ class Piece(NamedTuple):
 
     `position` is where the next batches begin, and `last_batch` where its last one does, -1 if that is unknown. A
     damaged piece has a reason and no bytes. `first_offset` is the base offset of the first batch if that is known.
+
+    A batch with many bytes has several pieces. In the last one `size_bytes` counts all of them, and `data` is the rest.
     """
 
     position: int
@@ -36,14 +41,20 @@ class Piece(NamedTuple):
     damage: CorruptBatchError | None = None
     first_offset: int = UNKNOWN_OFFSET
 
+    @property
+    def is_apart(self) -> bool:
+        """True if it must not be joined with the pieces beside it."""
+        is_of_several = self.position == PART or len(memoryview(self.data)) != self.size_bytes
+        return is_of_several or self.damage is not None or self.position == UNSETTLED
+
 
 def gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Join small pieces; damaged and unsettled ones stay by themselves."""
+    """Join small pieces. Damaged and unsettled ones, and several pieces of one batch, stay by themselves."""
     held: list[Piece] = []
     size_bytes, end_s = 0, 0.0
     for piece in pieces:
-        is_apart = piece.damage is not None or piece.position == UNSETTLED
-        if held and (is_apart or held[-1].damage is not None or size_bytes >= _GATHERED_BYTES or monotonic() > end_s):
+        is_full = size_bytes >= _GATHERED_BYTES or monotonic() > end_s
+        if held and (is_full or piece.is_apart or held[-1].is_apart):
             yield _as_one(held)
             held, size_bytes = [], 0
         if not held:

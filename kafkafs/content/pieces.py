@@ -5,26 +5,26 @@ Pieces do not depend on where one begins, so counting can be continued, and a re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from kafkafs.content.piece import UNSETTLED, Piece
+from kafkafs.content.piece import PART, UNSETTLED, Piece
 from kafkafs.content.stretches import STRETCH_BYTES_MAX, DamagedBatchFound, EndReached, RenderedStretches
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
-from storage.budget import MEMORY
 from storage.errors import FramingError
-from storage.record import BATCH_HEADER_BYTES, UNLEASED_BYTES_MAX, LeasedBuffer, check_share
+from storage.record import BATCH_HEADER_BYTES
 from storage.segment import GappedScan, LogScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from typing_extensions import Buffer
-
     from kafkafs.render.batch_lines import BatchLines, Visible
-    from storage.budget import Lease
     from storage.files import ReadableFile
+
+
+PART_BYTES: Final = 1024 * 1024
+"""How many bytes of a batch's lines make a piece, if it has more."""
 
 
 class Pieces(Protocol):
@@ -96,7 +96,7 @@ class DumpPieces:
         only_sizes: bool,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> Iterator[Piece]:
-        """Yield a piece for each batch, and for the errors after it, up to the end of the file.
+        """Yield a piece for each batch and the errors after it, several if it has many lines, up to the end of the file.
 
         It ends earlier, also within a batch, if it is cancelled.
         """
@@ -113,6 +113,8 @@ class DumpPieces:
             held.add(run)
             if is_cancelled():
                 return
+            if held.held_bytes >= PART_BYTES:
+                yield held.part()
         if held.size_bytes:
             yield held.piece(UNSETTLED if dump.end is None or dump.end == start else dump.end, batch_position)
 
@@ -126,30 +128,32 @@ class NamedForm(TextForm):
 
 
 class _Text:
-    """The lines of a piece, which have a share of the memory budget if they are many."""
+    """The lines of a batch, of which those are held that no piece has yet."""
 
     def __init__(self, *, only_sizes: bool) -> None:
         self.size_bytes = 0
+        self.held_bytes = 0
         self._only_sizes = only_sizes
         self._lines: list[bytes] = []
-        self._lease: Lease | None = None
 
     def add(self, lines: list[bytes]) -> None:
         """Add lines, each with a newline after it."""
-        self.size_bytes += sum(map(len, lines)) + len(lines)
-        if self._only_sizes:
-            return
-        self._lines += lines
-        if self._lease is None and self.size_bytes > UNLEASED_BYTES_MAX:
-            self._lease = MEMORY.lease(MEMORY.share_bytes)
-        if self._lease is not None:
-            check_share(self.size_bytes, "the lines of the batch")
+        size_bytes = sum(map(len, lines)) + len(lines)
+        self.size_bytes += size_bytes
+        if not self._only_sizes:
+            self._lines += lines
+            self.held_bytes += size_bytes
+
+    def part(self) -> Piece:
+        """Return a piece with the lines that are held, after which more follow."""
+        size_bytes = self.held_bytes
+        return Piece(PART, UNSETTLED, size_bytes, self._taken())
 
     def piece(self, position: int, last_batch: int) -> Piece:
-        """Return the piece that ends before a position. No lines can be added any more."""
-        text: Buffer = b"\n".join([*self._lines, b""])
-        self._lines = []
-        if self._lease is not None:
-            self._lease.reduce_to(self.size_bytes)
-            text = LeasedBuffer(text, self._lease)
-        return Piece(position, last_batch, self.size_bytes, text)
+        """Return the last piece, which ends before a position."""
+        return Piece(position, last_batch, self.size_bytes, self._taken())
+
+    def _taken(self) -> bytes:
+        text = b"\n".join([*self._lines, b""])
+        self._lines, self.held_bytes = [], 0
+        return text

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.content.patience import LOOK_S, Patience
-from kafkafs.content.piece import UNSETTLED, gathered
+from kafkafs.content.piece import PART, UNSETTLED, gathered
 from kafkafs.content.pieces import DumpPieces, NamedForm
 from kafkafs.dump.dump_by_kind import DumpOptions, dump_of
 from kafkafs.dump.file_kinds import FileKind, base_offset
@@ -167,9 +167,11 @@ class LogTextReading(RunReading):
         mark = counted.before_rendered(position)
         at, rendered = mark
         for piece in gathered(self._text.pieces(self._file, mark)):
-            counted.add(at, piece, self._file)
+            if piece.position != PART:
+                counted.add(at, piece, self._file)
+                at = piece.position
             yield rendered, piece.data
-            at, rendered = piece.position, rendered + piece.size_bytes
+            rendered += len(memoryview(piece.data))
 
     def _gone(self) -> GoneError:
         return GoneError(f"{self._file.path}: what is read here was truncated since it was opened")
