@@ -96,7 +96,7 @@ class DumpPieces:
         only_sizes: bool,
         is_cancelled: Callable[[], bool] = lambda: False,
     ) -> Iterator[Piece]:
-        """Yield a piece for each batch and the errors after it, several if it has many lines, up to the end of the file.
+        """Yield a piece for each batch and the errors after it, several if it has many lines, up to the file's end.
 
         It ends earlier, also within a batch, if it is cancelled.
         """
