@@ -20,6 +20,8 @@ PART: Final = -2
 
 UNKNOWN_OFFSET: Final = -1
 
+LARGE_PIECE_BYTES: Final = 1024 * 1024
+"""A piece of this size is not joined with others: other threads wait while bytes are copied."""
 _GATHERED_BYTES: Final = 128 * 1024
 GATHERED_S_MAX: Final = 0.25
 """How long a piece that was made waits for others, which may be slow to make."""
@@ -45,11 +47,12 @@ class Piece(NamedTuple):
     def is_apart(self) -> bool:
         """True if it must not be joined with the pieces beside it."""
         is_of_several = self.position == PART or len(memoryview(self.data)) != self.size_bytes
-        return is_of_several or self.damage is not None or self.position == UNSETTLED
+        is_large = self.size_bytes >= LARGE_PIECE_BYTES
+        return is_of_several or is_large or self.damage is not None or self.position == UNSETTLED
 
 
 def gathered(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Join small pieces. Damaged and unsettled ones, and several pieces of one batch, stay by themselves."""
+    """Join small pieces. Large, damaged and unsettled ones, and several pieces of one batch, stay by themselves."""
     held: list[Piece] = []
     size_bytes, end_s = 0, 0.0
     for piece in pieces:

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.content.counted_file import NO_END
-from kafkafs.content.piece import GATHERED_S_MAX, UNKNOWN_OFFSET, UNSETTLED, Piece
+from kafkafs.content.piece import GATHERED_S_MAX, LARGE_PIECE_BYTES, UNKNOWN_OFFSET, UNSETTLED, Piece
 from kafkafs.content.stretches import DamagedBatchFound, RenderedStretches
 from kafkafs.locator.formats import Format
 from kafkafs.render.batch_lines import Visible, lines_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from storage.segment import Segment
 
 _PIECE_BYTES: Final = 128 * 1024
+_REMOVED_OR_DAMAGED: Final = (DamagedError, GoneError, FileNotFoundError)
 _MARKS_MAX: Final = 1024
 
 
@@ -129,24 +130,13 @@ class RecordRun:
             return
         position, offset = self._marks.before(position)
         failure: Exception | None = None
-        held: list[Buffer] = []
-        held_bytes, end_s = 0, 0.0
         try:
-            for piece in self._pieces_from(offset, only_sizes=False):
-                if not held:
-                    self._marks.add(position, piece.first_offset)
-                    end_s = monotonic() + GATHERED_S_MAX
-                held.append(piece.data)
-                held_bytes += piece.size_bytes
-                if held_bytes >= _PIECE_BYTES or monotonic() > end_s:
-                    yield position, _joined(held)
-                    position += held_bytes
-                    held, held_bytes = [], 0
-        except (DamagedError, GoneError, FileNotFoundError) as error:
+            for pieces in _in_groups(self._pieces_from(offset, only_sizes=False)):
+                self._marks.add(position, pieces[0].first_offset)
+                yield position, _joined([piece.data for piece in pieces])
+                position += sum(piece.size_bytes for piece in pieces)
+        except _REMOVED_OR_DAMAGED as error:
             failure = error
-        if held:
-            yield position, _joined(held)
-            position += held_bytes
         if failure is None and known_bytes not in (None, position):
             failure = self.gone()
         if failure is None or isinstance(failure, DamagedError):
@@ -222,6 +212,31 @@ class RecordRun:
     def gone(self) -> GoneError:
         """Return the error for records that are gone."""
         return GoneError(f"{self._path}: what is read has been removed or replaced since it was opened")
+
+
+def _in_groups(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+    """Yield pieces to be joined, and large ones alone; before an error, those that came before it."""
+    held: list[Piece] = []
+    held_bytes, end_s = 0, 0.0
+    failure: Exception | None = None
+    try:
+        for piece in pieces:
+            if held and piece.size_bytes >= LARGE_PIECE_BYTES:
+                yield held
+                held, held_bytes = [], 0
+            if not held:
+                end_s = monotonic() + GATHERED_S_MAX
+            held.append(piece)
+            held_bytes += piece.size_bytes
+            if held_bytes >= _PIECE_BYTES or monotonic() > end_s:
+                yield held
+                held, held_bytes = [], 0
+    except _REMOVED_OR_DAMAGED as error:
+        failure = error
+    if held:
+        yield held
+    if failure is not None:
+        raise failure
 
 
 def _joined(held: list[Buffer]) -> Buffer:

@@ -1,7 +1,7 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
 """Records as lazy values: places in a buffer, cut out only when asked for."""
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
 from cpython.object cimport PyObject_GenericGetAttr
 from cpython.ref cimport Py_INCREF
@@ -9,7 +9,7 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from cython cimport final, freelist, no_gc
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 
 from storage.errors import DecompressedTooLargeError, MalformedRecordsError
 from storage.record.kernel cimport limits, wire
@@ -68,10 +68,18 @@ cdef inline bint is_large(wire.Bytes at, wire.Bytes end) noexcept:
     return end - at > LARGE_RECORD and wire.read_varint32(&at, end, &size) == 0 and size > LARGE_RECORD
 
 
-cdef inline object bytes_or_null(const uint8_t* data, int32_t size):
+cdef object bytes_or_null(const uint8_t* data, int32_t size):
+    cdef bytes copy
+    cdef char* target
     if size < 0:
         return None
-    return PyBytes_FromStringAndSize(<const char*>data, size)
+    if size <= LARGE_RECORD:
+        return PyBytes_FromStringAndSize(<const char*>data, size)
+    copy = PyBytes_FromStringAndSize(NULL, size)
+    target = PyBytes_AS_STRING(copy)
+    with nogil:  # a quarter of a gigabyte takes as many seconds
+        memcpy(target, data, size)
+    return copy
 
 
 @final

@@ -203,6 +203,13 @@ cdef uint8_t* put_head(uint8_t* target, Record record, int timestamp_type, bint 
     return target
 
 
+cdef void put_fields(uint8_t* target, const Printed* key, const Printed* value) noexcept nogil:
+    if key != NULL:
+        target = put_printed(put(target, b" key: ", 6), key)
+    if value != NULL:
+        put_printed(put(target, b" payload: ", 10), value)
+
+
 def record_line(Record record not None, int timestamp_type, bytes integrity, bint with_data):
     """The line of one record, without its end.
 
@@ -215,18 +222,24 @@ def record_line(Record record not None, int timestamp_type, bytes integrity, bin
     cdef int64_t middle_size = PyBytes_GET_SIZE(integrity) if is_entry else 0
     cdef bint with_key = with_data and record.key_size >= 0
     cdef bint with_value = with_data and record.value_size >= 0
-    cdef bint is_large = record.end_at - record.key_at > LARGE_RECORD if not is_entry else False
+    cdef bint has_many_names = record.end_at - record.key_at > LARGE_RECORD if not is_entry else False
+    cdef bint is_large = max(record.key_size, record.value_size) > LARGE_RECORD
     cdef Printed key, value
     cdef int64_t total
     cdef bytes line
     cdef uint8_t* at
-    if is_large:
+    if has_many_names:
         with nogil:
             middle_size = names_size(record) + 1
     elif not is_entry:
         middle_size = names_size(record) + 1
-    key = measured(record.key_at, record.key_size if with_key else 0)
-    value = measured(record.value_at, record.value_size if with_value else 0)
+    if is_large:
+        with nogil:
+            key = measured(record.key_at, record.key_size if with_key else 0)
+            value = measured(record.value_at, record.value_size if with_value else 0)
+    else:
+        key = measured(record.key_at, record.key_size if with_key else 0)
+        value = measured(record.value_at, record.value_size if with_value else 0)
     total = head_size + middle_size
     if with_key:
         total += 6 + key.printed_size
@@ -236,15 +249,16 @@ def record_line(Record record not None, int timestamp_type, bytes integrity, bin
     at = put(<uint8_t*>PyBytes_AS_STRING(line), head, head_size)
     if is_entry:
         at = put(at, PyBytes_AS_STRING(integrity), middle_size)
-    elif is_large:
+    elif has_many_names:
         with nogil:
             at = put(put_names(at, record), b"]", 1)
     else:
         at = put(put_names(at, record), b"]", 1)
-    if with_key:
-        at = put_printed(put(at, b" key: ", 6), &key)
-    if with_value:
-        put_printed(put(at, b" payload: ", 10), &value)
+    if is_large:
+        with nogil:
+            put_fields(at, &key if with_key else NULL, &value if with_value else NULL)
+    else:
+        put_fields(at, &key if with_key else NULL, &value if with_value else NULL)
     return line
 
 
