@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.files.opened import identity_of
@@ -62,11 +63,10 @@ def bound(directory: Directory) -> Directory:
     if not isinstance(directory, RealDirectory):
         return directory
     unbound = RealDirectory(directory.path, directory.above, directory.manner)
-    try:
-        with unbound.entered() as place:
-            identity = identity_of(os.fstat(place))
-    except OSError:
-        identity = _NOWHERE
+    identity = _NOWHERE
+    with suppress(OSError):  # which each use raises
+        found = unbound.own_status()  # of one, too, that may not be entered
+        identity = _NOWHERE if found is None else found.identity
     if isinstance(directory, BoundDirectory) and directory.identity == identity:
         return directory
     return BoundDirectory(unbound, identity)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.files import Files, OverlayDirectory, bound
+from storage.clock import Clock
+from storage.config import TopicConfig
+from storage.errors import SymbolicLinkError
+from storage.files import Files, OverlayDirectory, bound, real
+from storage.log import FollowedLog
 
 if TYPE_CHECKING:
     from storage.files import Directory
+    from storage.files.real import RealDirectory
 
 
 @pytest.fixture
@@ -72,6 +79,29 @@ def test_a_missing_one_stays_missing(tmp_path: Path) -> None:
     (tmp_path / "store" / "t-0").mkdir()
     assert not missing.exists()
     assert bound(missing).exists()
+
+
+def test_one_that_cannot_be_entered_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store"
+    (store / "t-0").mkdir(parents=True)
+    (store / "t-1").symlink_to(store / "t-0")
+    (store / "t-2").write_bytes(b"")
+    root = Files().add_root(store)
+    with pytest.raises(SymbolicLinkError):
+        bound(root.at("t-1")).names()
+    with pytest.raises(NotADirectoryError):
+        bound(root.at("t-2")).names()
+    log = FollowedLog(Clock(), root.at("t-0"), TopicConfig.resolve({}), producer_expiration_ms=0)
+    monkeypatch.setattr(real.RealDirectory, "enter", refuse)
+    with pytest.raises(PermissionError):
+        bound(root.at("t-0")).names()
+    for each in (log, FollowedLog(Clock(), root.at("t-0"), TopicConfig.resolve({}), producer_expiration_ms=0)):
+        with pytest.raises(PermissionError):
+            _ = each.view
+
+
+def refuse(directory: RealDirectory) -> int:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory.path)
 
 
 def test_descriptors_are_closed(partition: Directory, tmp_path: Path) -> None:
