@@ -213,6 +213,16 @@ class OwnerError(OSError):
         return type(self), (self.filename, *self._given)
 
 
+def forget_frames(error: BaseException | None) -> None:
+    """Release what the frames hold in which an error was raised: decoded batches, until a search for cycles.
+
+    To be called by code that keeps an error: a frame with a variable that leads to the error is such a cycle.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
 def is_full_disk(error: Exception) -> bool:
     """Return True if the disk, or its user's quota, is full."""
     return isinstance(error, DiskFullError) or (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkafs.content.piece import Piece
 from storage.budget import MEMORY, MustWaitError
-from storage.errors import CorruptBatchError
+from storage.errors import CorruptBatchError, forget_frames
 from storage.record import CODEC_MASK, Codec
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class RenderedStretches:
                     yield None
                     found = self._lines.render(batch, visible, stretch.end, only_size=self._only_sizes)
             except CorruptBatchError as error:
-                error.__traceback__ = None  # whose frames hold the decoded batch
+                forget_frames(error)
                 raise DamagedBatchFound(batch, error) from None
             self._is_quick = _is_quick(batch)
             position = batch.position + found.log_bytes

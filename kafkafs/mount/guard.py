@@ -43,6 +43,7 @@ from storage.errors import (
     TooManySegmentsError,
     UnexpectedOffsetError,
     UnknownPartitionError,
+    forget_frames,
 )
 
 if TYPE_CHECKING:
@@ -174,13 +175,6 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def forget_frames(error: BaseException | None) -> None:
-    """Release what the frames hold in which an error was raised: decoded batches, until a search for cycles."""
-    while error is not None:
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__
 
 
 def guarded(

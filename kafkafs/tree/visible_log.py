@@ -15,7 +15,7 @@ from kafkafs.tree.held_batch import HeldBatch, decode
 from kafkafs.tree.options import Damage
 from kafkafs.tree.visible_batches import SkimmedBatch, VisibleBatch, extent_of, has_all_offsets
 from kafkafs.tree.visible_runs import Gathering
-from storage.errors import CorruptBatchError, DecompressedTooLargeError
+from storage.errors import CorruptBatchError, DecompressedTooLargeError, forget_frames
 from storage.log import AbortedBatches, Isolation, batches_past_damage
 from storage.segment import LOOKUP_WINDOW_BYTES, WINDOW_BYTES, Kind
 
@@ -303,7 +303,7 @@ class VisibleLog:
         try:
             records = _between(decode(batch).records, start, end)
         except CorruptBatchError as error:
-            error.__traceback__ = None  # whose frames hold the decoded batch
+            forget_frames(error)
             if isinstance(error, DecompressedTooLargeError):
                 if self._too_large is None:
                     self._too_large = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.errors import CorruptBatchError, FramingError, MisplacedBatchError
+from storage.errors import CorruptBatchError, FramingError, MisplacedBatchError, forget_frames
 from storage.offset_text import offsets_text
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 from storage.record.layout import BATCH_HEADER_BYTES
@@ -240,6 +240,7 @@ class GappedScan:
         """
         file = self._scan.file
         error = error.located(path=file.path)
+        forget_frames(error)  # the gap keeps it
         position = self._scan.position if batch is None else batch.position
         own_end = None if batch is None else batch.position + batch.size_bytes
         is_overrun = error is self._overrun
