@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.files import Directory
 
 
 class BackupError(StorageError):
@@ -19,3 +27,22 @@ class ChangedError(Exception):
 
 class UnreadableSourceError(Exception):
     """The operating system refused to show a file of the store; its text says which, and why."""
+
+
+@contextmanager
+def reading(source: Directory) -> Iterator[None]:
+    """Tell what the operating system says of the source from what it says of the run."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if not _is_in(source, error):
+            raise
+        raise ChangedError(f"{error.filename} is gone") from None
+    except OSError as error:
+        if not _is_in(source, error):
+            raise
+        raise UnreadableSourceError(f"{error.filename}: {error.strerror}") from None
+
+
+def _is_in(source: Directory, error: OSError) -> bool:
+    return isinstance(error.filename, str) and error.filename.startswith(source.path)

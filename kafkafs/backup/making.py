@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.backup.errors import ChangedError, UnreadableSourceError
 from kafkafs.backup.groups import commits_beyond
-from kafkafs.backup.partition_copy import PartitionCopy, reading
+from kafkafs.backup.partition_copy import PartitionCopy
 from kafkafs.backup.partition_plan import is_watermark_known, plan_partition
 from kafkafs.backup.top_files import RunOffsets, read_ledger, top_files, write_top_files
-from storage.errors import StorageError, UnknownPartitionError, in_words
+from storage.errors import UnknownPartitionError, in_words
 from storage.log_dir import BROKERS_OWN, CLUSTER_METADATA, Doomed, OffsetCheckpoint
 from storage.offset_text import offsets_text
 from storage.segment import Kind, live_offsets
@@ -62,6 +62,11 @@ class RunReport:
     failures: list[str] = field(default_factory=list)
     beyond: list[CommitBeyond] = field(default_factory=list)
     above: dict[Partition, int] = field(default_factory=dict)
+
+
+def unreadable(partition: Partition, error: UnreadableSourceError) -> str:
+    """Return the sentence about a partition that is left out."""
+    return f"{name_of(partition)} cannot be read: {in_words(error)}"
 
 
 class RunMaking:
@@ -130,7 +135,7 @@ class RunMaking:
                     break
                 continue
             except UnreadableSourceError as error:
-                self._report.failures.append(f"{name_of(partition)} cannot be read: {in_words(error)}")
+                self._report.failures.append(unreadable(partition, error))
                 self._remove(partition)
                 return None
             return self._keep(taken, copy, attempt, reason)
@@ -145,13 +150,7 @@ class RunMaking:
 
     def _attempt(self, partition: Partition, copy: PartitionCopy) -> RunPartition:
         topics = self._store.topics
-        try:
-            with reading(topics.location(*partition)[0]):
-                plan = plan_partition(self._store, partition, self._earlier, self._clock.now_ms(), to_end=self._to_end)
-        except UnknownPartitionError:
-            raise
-        except StorageError as error:
-            raise UnreadableSourceError(str(error)) from None
+        plan = plan_partition(self._store, partition, self._earlier, self._clock.now_ms(), to_end=self._to_end)
         return copy.take(plan, topics.config(partition[0]), topics.store_config(partition[0]))
 
     def _refresh(self, *, at_once: bool = False) -> None:

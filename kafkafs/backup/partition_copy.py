@@ -8,10 +8,10 @@ as it is, and neither repaired nor cut.
 from __future__ import annotations
 
 import errno
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.backup.errors import ChangedError, UnreadableSourceError
+from kafkafs.backup.errors import ChangedError, reading
 from kafkafs.backup.manifest import RunFile, RunPartition, sha256_of
 from kafkafs.backup.partition_plan import SMALL_NAMES
 from storage.errors import CorruptMetadataError, RecordsCutOffError, StorageError, UnknownPartitionError
@@ -262,25 +262,6 @@ class PartitionCopy:
             else:
                 self.copied_bytes += status.size_bytes
                 yield RunFile(name, status.size_bytes, sha256_of(self.target, name, status.size_bytes), source)
-
-
-@contextmanager
-def reading(source: Directory) -> Iterator[None]:
-    """Tell what the operating system says of the source from what it says of the run."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        if not _is_in(source, error):
-            raise
-        raise ChangedError(f"{error.filename} is gone") from None
-    except OSError as error:
-        if not _is_in(source, error):
-            raise
-        raise UnreadableSourceError(f"{error.filename}: {error.strerror}") from None
-
-
-def _is_in(source: Directory, error: OSError) -> bool:
-    return isinstance(error.filename, str) and error.filename.startswith(source.path)
 
 
 def _check(plan: PartitionPlan, file: PlannedFile, *, is_growing: bool = False) -> None:

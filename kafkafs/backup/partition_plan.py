@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.backup.errors import ChangedError
+from kafkafs.backup.errors import ChangedError, UnreadableSourceError, reading
 from kafkafs.backup.manifest import RunFile, SourceFile
 from storage.cluster import QUORUM_STATE_NAME, is_metadata_snapshot
+from storage.errors import StorageError, UnknownPartitionError
 from storage.log import EPOCHS_NAME, PARTITION_METADATA_NAME, LogPrefix
 from storage.log_dir import CLUSTER_METADATA, OffsetCheckpoint
 from storage.segment import SEGMENT_KINDS, FileName, FileSuffix, Kind, live_offsets, parse_name
@@ -120,8 +121,22 @@ def plan_partition(
 ) -> PartitionPlan:
     """Plan one partition.
 
-    Raises `UnknownPartitionError` if it is gone, and `ChangedError` if it does not stand still long enough to look.
+    Raises `UnknownPartitionError` if it is gone, `ChangedError` if it does not stand still long enough to look, and
+    `UnreadableSourceError` if it cannot be read.
     """
+    directory, _ = store.topics.location(*partition)
+    try:
+        with reading(directory):
+            return _planned(store, partition, earlier, now_ms, to_end=to_end)
+    except UnknownPartitionError:
+        raise
+    except StorageError as error:
+        raise UnreadableSourceError(str(error)) from None
+
+
+def _planned(
+    store: Store, partition: Partition, earlier: Sequence[Manifest], now_ms: int, *, to_end: bool
+) -> PartitionPlan:
     directory, log_dir = store.topics.location(*partition)
     log = store.follow_partition(*partition)
     dirty = log_dir.offsets(OffsetCheckpoint.FIRST_DIRTY).get(partition)

@@ -7,12 +7,12 @@ partitions are of different moments. A run that dies leaves its files to the nex
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.backup.errors import BackupError, ChangedError
-from kafkafs.backup.making import ATTEMPTS_MAX, RunMaking, RunReport, in_order, name_of
+from kafkafs.backup.errors import BackupError, ChangedError, UnreadableSourceError
+from kafkafs.backup.making import ATTEMPTS_MAX, RunMaking, RunReport, in_order, name_of, unreadable
 from kafkafs.backup.manifest import ManifestWriter
 from kafkafs.backup.missing import empty_log_dirs, missing_log_dirs
 from kafkafs.backup.partition_plan import plan_partition
@@ -67,15 +67,24 @@ class Backup:
         self._accepts_missing = accepts_missing
         self._announce = announce
 
-    def plan(self) -> Iterator[PartitionPlan]:
-        """Yield what a run would take of each partition; nothing is made, DEST included."""
+    def plan(self, fail: Callable[[str], None]) -> Iterator[PartitionPlan]:
+        """Yield what a run would take of each partition; nothing is made, DEST included.
+
+        `fail` is called with a sentence about each partition that cannot be read.
+        """
         with self._opened() as store:
             earlier, _ = self._looked_at(store)
             partitions = in_order(store.topics.inventory.partitions())
             for number, partition in enumerate(partitions, 1):
                 self._announce(name_of(partition), number, len(partitions))
-                with suppress(ChangedError, UnknownPartitionError):  # it comes and goes
-                    yield plan_partition(store, partition, earlier, self._clock.now_ms(), to_end=self._to_end)
+                try:
+                    plan = plan_partition(store, partition, earlier, self._clock.now_ms(), to_end=self._to_end)
+                except (ChangedError, UnknownPartitionError):  # it comes and goes
+                    continue
+                except UnreadableSourceError as error:
+                    fail(unreadable(partition, error))
+                else:
+                    yield plan
 
     def run(self, tell: Callable[[TakenPartition], None]) -> RunReport:
         """Make a run; `tell` is called for each partition that is in it. Raises `BackupError` and what opening raises.

@@ -98,10 +98,13 @@ def backup(
 
 
 def _plan(made: Backup, _dest: Path, form: Form | None, progress: Progress) -> int:
-    rows = [_planned_row(plan) for plan in made.plan()]
+    failures: list[str] = []
+    rows = [_planned_row(plan) for plan in made.plan(failures.append)]
     progress.erase()
+    for failure in failures:
+        say(failure)
     write_rows(_COLUMNS, rows, form or Form.TABLE)
-    return EXIT_DONE
+    return EXIT_FAILED if failures else EXIT_DONE
 
 
 def _run(made: Backup, dest: Path, form: Form | None, progress: Progress) -> int:

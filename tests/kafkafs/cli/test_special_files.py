@@ -174,6 +174,10 @@ def test_the_other_partitions_are_counted_and_backed_up(
     assert counted.exit_code == EXIT_FAILED
     assert "orders-0" in counted.stderr
     backup = tmp_path / "backup"
+    planned = run("backup", filled_store, backup, "--plan", "--json")
+    assert [(row["topic"], row["partition"]) for row in json.loads(planned.stdout)] == [("orders", 1), ("payments", 0)]
+    assert planned.exit_code == EXIT_FAILED
+    assert "orders-0 cannot be read: " in planned.stderr
     copied = run("backup", filled_store, backup)
     assert copied.exit_code == EXIT_FAILED
     assert "orders-0 cannot be read: " in copied.stderr
