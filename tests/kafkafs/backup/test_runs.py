@@ -114,7 +114,7 @@ def test_nothing_writes_to_a_run(store: BackedUp) -> None:
 
 
 def test_a_plan_says_what_the_run_does_and_makes_nothing(store: BackedUp) -> None:
-    plans = list(store.backup().plan())
+    plans = list(store.backup().plan(pytest.fail))
     assert not store.files.directory(DEST).exists()
     first = store.back_up()
     assert {plan.linked_bytes for plan in plans} == {0}
@@ -122,7 +122,7 @@ def test_a_plan_says_what_the_run_does_and_makes_nothing(store: BackedUp) -> Non
     store.append("orders", 1, 1)
     store.clock.ms += 60_000
     names = store.files.names(DEST / "runs")
-    assert {plan.name for plan in store.backup().plan() if plan.copied_bytes} == {"orders-1"}
+    assert {plan.name for plan in store.backup().plan(pytest.fail) if plan.copied_bytes} == {"orders-1"}
     assert store.files.names(DEST / "runs") == names
 
 
@@ -206,7 +206,7 @@ def test_a_directory_that_holds_something_else_is_refused(store: BackedUp) -> No
     with pytest.raises(BackupError, match="is not empty, and has no backups in it"):
         store.back_up()
     with pytest.raises(BackupError, match="is not empty, and has no backups in it"):
-        list(store.backup().plan())
+        list(store.backup().plan(pytest.fail))
     assert store.files.names(DEST) == ["mine.txt"]
 
 
@@ -218,7 +218,7 @@ def test_a_latest_that_is_no_link_is_refused_before_anything_is_copied(store: Ba
     with pytest.raises(BackupError, match="it is no symbolic link"):
         store.back_up()
     with pytest.raises(BackupError, match="it is no symbolic link"):
-        list(store.backup().plan())
+        list(store.backup().plan(pytest.fail))
     assert store.files.names(DEST / "runs") == runs
 
 
