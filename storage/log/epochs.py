@@ -6,6 +6,8 @@ on disk before its first batch is written. Recovery trims it to a log that lost 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.checkpoint_text import read_checkpoint_data, write_checkpoint
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 EPOCHS_NAME: Final = "leader-epoch-checkpoint"
 _FIRST_EPOCH: Final = 0
+_epoch: Final = attrgetter("epoch")
+_offset: Final = attrgetter("offset")
 _TUPLE_MAX: Final = 1000
 """More epochs are kept as numbers alone, from each of which an entry is made when it is asked for."""
 
@@ -33,7 +37,8 @@ class EpochEnd(NamedTuple):
 
 def may_begin_at(entries: Sequence[EpochStart], offset: int) -> bool:
     """True if a leader that followed another one began there. A partition's very first leader follows none."""
-    return any(entry.offset == offset and entry != (0, 0) for entry in entries)
+    index = bisect_left(entries, offset, key=_offset)
+    return index < len(entries) and entries[index].offset == offset and entries[index] != (0, 0)
 
 
 class LeaderEpochs:
@@ -98,14 +103,16 @@ class LeaderEpochs:
 
     def truncate_from_start(self, offset: int) -> None:
         """Trim the epochs to a log that begins at the offset: the epoch in force there begins there too."""
-        later = tuple(entry for entry in self.entries if entry.offset > offset)
-        if len(later) < len(self.entries):
-            in_force = self.entries[-len(later) - 1]
-            self._replace((EpochStart(in_force.epoch, offset), *later))
+        index = bisect_right(self.entries, offset, key=_offset)
+        if index and (index > 1 or self.entries[0].offset < offset):
+            in_force = self.entries[index - 1]
+            self._replace((EpochStart(in_force.epoch, offset), *self.entries[index:]))
 
     def truncate_from_end(self, offset: int) -> None:
         """Trim the epochs to a log that ends before the offset."""
-        self._replace(tuple(entry for entry in self.entries if entry.offset < offset))
+        index = bisect_left(self.entries, offset, key=_offset)
+        if index < len(self.entries):
+            self._replace(tuple(self.entries[:index]))
 
     def clear(self) -> None:
         """Remove all epochs, as for a log to which batches without epochs are written."""
@@ -118,23 +125,40 @@ class LeaderEpochs:
         """
         if epoch < 0 or not self.entries or epoch > self.entries[-1].epoch:
             return None
-        up_to = [entry for entry in self.entries if entry.epoch <= epoch]
-        found = up_to[-1].epoch if up_to else epoch
-        return EpochEnd(found, self.entries[len(up_to)].offset if len(up_to) < len(self.entries) else log_end_offset)
+        index = bisect_right(self.entries, epoch, key=_epoch)
+        found = self.entries[index - 1].epoch if index else epoch
+        return EpochEnd(found, self.entries[index].offset if index < len(self.entries) else log_end_offset)
 
     def _replace(self, entries: Sequence[EpochStart]) -> None:
-        if entries != self.entries:
+        if entries is not self.entries and entries != self.entries:
             write_checkpoint(self._directory, EPOCHS_NAME, entries)
             self.entries = entries
 
 
-def _with(entries: Sequence[EpochStart], starts: Iterable[EpochStart]) -> tuple[EpochStart, ...]:
-    """Return the entries with each start after those that it does not contradict, if it begins another epoch."""
-    kept = list(entries)
-    for added in starts:
-        if kept and kept[-1].epoch == added.epoch and kept[-1].offset <= added.offset:
+def _with(entries: Sequence[EpochStart], starts: Iterable[EpochStart]) -> Sequence[EpochStart]:
+    """Return the entries with each start after those that it does not contradict, if it begins another epoch.
+
+    If none does, that is the very same sequence: of millions of entries no copy is made.
+    """
+    kept = len(entries)
+    added: list[EpochStart] = []
+    is_changed = False
+    for start in starts:
+        last = _last(entries, kept, added)
+        if last is not None and last.epoch == start.epoch and last.offset <= start.offset:
             continue
-        while kept and (kept[-1].epoch >= added.epoch or kept[-1].offset >= added.offset):
-            kept.pop()
-        kept.append(added)
-    return tuple(kept)
+        while last is not None and (last.epoch >= start.epoch or last.offset >= start.offset):
+            if added:
+                added.pop()
+            else:
+                kept -= 1
+            last = _last(entries, kept, added)
+        added.append(start)
+        is_changed = True
+    return (*entries[:kept], *added) if is_changed else entries
+
+
+def _last(entries: Sequence[EpochStart], kept: int, added: Sequence[EpochStart]) -> EpochStart | None:
+    if added:
+        return added[-1]
+    return entries[kept - 1] if kept else None

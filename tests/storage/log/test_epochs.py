@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from storage.errors import CorruptCheckpointError, NulFilledCheckpointError
 from storage.files import Files
 from storage.log.epoch_entries import EpochStart
-from storage.log.epochs import EPOCHS_NAME, EpochEnd, LeaderEpochs
+from storage.log.epochs import EPOCHS_NAME, EpochEnd, LeaderEpochs, may_begin_at
 from storage.record import RecordBatch
 from storage.segment.scan import LogScan
 from storage.testing.faults import Cut, Effect
@@ -190,3 +191,41 @@ def test_against_the_epoch_of_every_offset(written: list[tuple[int, int]], start
     for epoch in set(kept):
         last = start + len(kept) - kept[::-1].index(epoch)
         assert epochs.end_of(epoch, end) == EpochEnd(epoch, last)
+
+
+class Counted(Sequence[EpochStart]):
+    """Very many epochs, which counts those that are made."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def __len__(self) -> int:
+        return 1_000_000
+
+    @overload
+    def __getitem__(self, index: int) -> EpochStart: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[EpochStart, ...]: ...
+    def __getitem__(self, index: int | slice) -> EpochStart | tuple[EpochStart, ...]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, int):
+            self.made += 1
+            return EpochStart(numbers, numbers * 10)
+        self.made += len(numbers)
+        return tuple(EpochStart(number, number * 10) for number in numbers)
+
+
+def test_of_very_many_epochs_few_are_looked_at() -> None:
+    entries = Counted()
+    epochs = LeaderEpochs(MemoryFiles().directory("/"), entries)
+    epochs.assign_all([EpochStart(999_999, 9_999_990), EpochStart(999_999, 9_999_995)])
+    epochs.truncate_from_start(0)
+    epochs.truncate_from_end(20_000_000)
+    assert epochs.entries is entries
+    assert epochs.end_of(500_000, 20_000_000) == EpochEnd(500_000, 5_000_010)
+    assert may_begin_at(entries, 5_000_000)
+    assert not may_begin_at(entries, 5_000_001)
+    assert entries.made < 200
+    epochs.truncate_from_end(21)
+    assert list(epochs.entries) == [(0, 0), (1, 10), (2, 20)]
+    assert entries.made < 300
