@@ -27,7 +27,10 @@ def test_strays_are_those_of_a_broker(real_kafka: RealKafka, tmp_path: Path, ver
         [log_dir] = broker.log_dirs
         create = ("--bootstrap-server", broker.bootstrap, "--create", "--topic", "orders", "--partitions", 2)
         real_kafka.tool("TopicCommand", *create, version=version)
-        until((log_dir / "orders-1").is_dir, "the broker made both partitions")
+        of_both = [log_dir / f"orders-{number}" / "partition.metadata" for number in range(2)]
+        until(
+            lambda: all(each.is_file() for each in of_both), "the broker made both partitions, each with its topic's id"
+        )
     ghost = shutil.copytree(log_dir / "orders-0", log_dir / "ghost-0")
     (ghost / "partition.metadata").write_text(f"version: 0\ntopic_id: {format_id(random_id())}")
     shutil.copytree(log_dir / "orders-0", log_dir / "orders-7")
