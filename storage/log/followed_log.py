@@ -61,7 +61,7 @@ class FollowedLog(ReadableLog):
     replaced segments, and a truncation even if the log has grown beyond it since. A view that a reader keeps shows
     what it showed before, as long as the files are there. Without its directory the log has no newer view: asking
     raises `UnknownPartitionError`. If another directory has its path, newer views show that one, and earlier views
-    show no file of it. `changes` counts the times that the directory, or the segments in it, became others.
+    show no file of it. `changes` counts how often the directory, or the segments in it, were replaced or added to.
 
     `move` follows a partition to another log directory. `view` calls `look_again`, which may do that, once before it
     raises. A log that `is_parted` has no view until it is moved: its directory may hold another partition of the same

@@ -77,7 +77,7 @@ cdef object bytes_or_null(const uint8_t* data, int32_t size):
         return PyBytes_FromStringAndSize(<const char*>data, size)
     copy = PyBytes_FromStringAndSize(NULL, size)
     target = PyBytes_AS_STRING(copy)
-    with nogil:  # a quarter of a gigabyte takes as many seconds
+    with nogil:  # copying a quarter of a gigabyte takes a quarter of a second
         memcpy(target, data, size)
     return copy
 
