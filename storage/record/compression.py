@@ -20,10 +20,12 @@ from isal import igzip_lib, isal_zlib
 
 from storage.errors import DecompressedTooLargeError, DecompressionError, FramingError, InvalidRecordError
 from storage.record import lz4_frame, zstd_frame
+from storage.record.kernel.snappy import decompress_snappy
 from storage.record.layout import CODEC_MASK
+from storage.record.stream_parts import check_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from typing_extensions import Buffer
 
@@ -39,13 +41,9 @@ _GZIP_FEED_BYTES: Final = 16 * 1024
 # The library's stubs declare an instance.
 _ISAL_ERROR: Final = cast("type[Exception]", igzip_lib.IsalError)
 
-_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-_XERIAL_HEADER: Final = _XERIAL_MAGIC + Struct(">ii").pack(1, 1)  # version, lowest version that can read it
-_XERIAL_LENGTH: Final = Struct(">i")  # of a block; where it is negative, a header begins
+_XERIAL_HEADER: Final = b"\x82SNAPPY\x00" + Struct(">ii").pack(1, 1)  # version, lowest version that can read it
+_XERIAL_LENGTH: Final = Struct(">i")  # of a block
 _XERIAL_INPUT_BYTES: Final = 32 * 1024
-# Of all that a raw snappy block is made of, a copy expands most: three bytes make up to 64.
-_SNAPPY_COPY_BYTES: Final = 3
-_SNAPPY_COPY_OUTPUT_BYTES_MAX: Final = 64
 
 _ZSTD_LOWEST_MAGIC: Final = 2
 
@@ -151,6 +149,7 @@ def _decompress_gzip(data: memoryview, limit_bytes: int) -> bytes:
     step_bytes = min(declared_bytes, len(data) * _DEFLATE_EXPANSION_MAX) + 1
     feed_bytes = len(data)
     parts = []
+    members = 0
     produced_bytes = 0
     position = 0
     while True:
@@ -169,6 +168,8 @@ def _decompress_gzip(data: memoryview, limit_bytes: int) -> bytes:
                 raise DecompressedTooLargeError(f"the gzip stream holds more than the limit of {limit_bytes} bytes")
             parts.append(part)
             step_bytes = max(produced_bytes, _GZIP_STEP_BYTES)
+        members += 1
+        check_parts(members, produced_bytes, "gzip members")
         position -= len(member.unused_data)
         if position == len(data):
             return b"".join(parts)
@@ -185,51 +186,6 @@ def _compress_snappy(data: memoryview) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: memoryview, limit_bytes: int) -> bytes:
-    is_xerial = bytes(data[: len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC
-    parts = []
-    room_bytes = limit_bytes
-    try:
-        for block in _xerial_blocks(data) if is_xerial else (data,):
-            declared_bytes = cramjam.snappy.decompress_raw_len(block)
-            if declared_bytes * _SNAPPY_COPY_BYTES > len(block) * _SNAPPY_COPY_OUTPUT_BYTES_MAX:
-                raise DecompressionError(
-                    f"a snappy block of {len(block)} bytes declares {declared_bytes}, more than it can hold"
-                )
-            room_bytes -= declared_bytes
-            if room_bytes < 0:
-                raise DecompressedTooLargeError(f"the snappy data holds more than the limit of {limit_bytes} bytes")
-            parts.append(cramjam.snappy.decompress_raw(block, declared_bytes))
-    except cramjam.DecompressionError as error:
-        raise DecompressionError(f"the snappy data is damaged: {error}") from error
-    return b"".join(parts)
-
-
-def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
-    """Iterate over the raw blocks of a stream with its magic. Several streams, each with a header, count as one."""
-    available_bytes = len(data)
-    position = len(_XERIAL_HEADER)
-    if position > available_bytes:
-        raise DecompressionError("the snappy stream is cut short within its header")
-    while position < available_bytes:
-        start = position + _XERIAL_LENGTH.size
-        if start > available_bytes:
-            raise DecompressionError("the snappy stream is cut short within a block's length")
-        (length,) = _XERIAL_LENGTH.unpack_from(data, position)
-        end = start + length
-        if length < 0:
-            end = position + len(_XERIAL_HEADER)
-            if end > available_bytes or bytes(data[position : position + len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-                raise DecompressionError("the snappy stream has neither a block nor a whole header where one must be")
-        elif end > available_bytes:
-            raise DecompressionError(
-                f"the snappy stream is cut short: of a block of {length} bytes {available_bytes - start} are there"
-            )
-        else:
-            yield data[start:end]
-        position = end
-
-
 class _Reader(Protocol):
     def __call__(self, data: memoryview, limit_bytes: int) -> bytes: ...
 
@@ -241,9 +197,9 @@ def _refuse_zstd(data: memoryview, limit_bytes: int) -> bytes:  # noqa: ARG001 -
 # The reader of a codec's data, by the magic of the batch around it and the codec. Each batch of each scan is looked up
 # here: matching on the codec would cost small batches five percent.
 _READERS: Final[tuple[tuple[_Reader, ...], ...]] = (
-    (_copy, _decompress_gzip, _decompress_snappy, partial(lz4_frame.decompress, magic=0), _refuse_zstd),
-    (_copy, _decompress_gzip, _decompress_snappy, lz4_frame.decompress, _refuse_zstd),
-    (_copy, _decompress_gzip, _decompress_snappy, lz4_frame.decompress, zstd_frame.decompress),
+    (_copy, _decompress_gzip, decompress_snappy, partial(lz4_frame.decompress, magic=0), _refuse_zstd),
+    (_copy, _decompress_gzip, decompress_snappy, lz4_frame.decompress, _refuse_zstd),
+    (_copy, _decompress_gzip, decompress_snappy, lz4_frame.decompress, zstd_frame.decompress),
 )
 
 

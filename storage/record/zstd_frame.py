@@ -14,6 +14,7 @@ import zstandard
 
 from storage.errors import DecompressedTooLargeError, DecompressionError
 from storage.record.kernel.frames import zstd_blocks_end
+from storage.record.stream_parts import check_parts
 
 DEFAULT_LEVEL: Final = 3
 
@@ -53,12 +54,15 @@ def compress(data: memoryview, level: int) -> bytes:
 def decompress(data: memoryview, limit_bytes: int) -> bytes:
     """Return what all frames hold, or raise `DecompressionError` unless each is whole and nothing else is there."""
     parts = []
+    frames = 0
     room_bytes = limit_bytes
     position = 0
     if not data:
         raise DecompressionError("the zstd stream has not even one frame")
     try:
         while position < len(data):
+            frames += 1
+            check_parts(frames, limit_bytes - room_bytes, "zstd frames")
             rest = data[position:]
             if rest[0] != _FIRST_BYTE:
                 position += _measure_skippable_frame(rest)

@@ -15,7 +15,9 @@ import pytest
 import xxhash
 import zstandard
 
-from storage.record.compression import Codec
+from storage.errors import DecompressedTooLargeError
+from storage.record.compression import Codec, decompress
+from storage.record.stream_parts import PART_OUTPUT_BYTES, PARTS_ALWAYS_ALLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,3 +108,34 @@ def test_bombs_do_not_go_off(name: str) -> None:
 def test_memory_that_runs_out_below_the_limit_is_an_error_too(name: str) -> None:
     program = "import resource\nresource.setrlimit(resource.RLIMIT_AS, (2**28, 2**28))" + MEASURE
     assert "not enough memory" in set_off(name, times=64, limit_bytes=2**31, program=program)[1]
+
+
+EMPTY_FRAME = zstandard.ZstdCompressor(write_content_size=False).compress(b"")
+EMPTY_SKIPPABLE_FRAME = struct.pack("<II", 0x184D2A50, 0)
+
+# Streams that hold nothing, by how many parts they have.
+EMPTY_STREAMS: dict[str, tuple[Codec, Callable[[int], bytes]]] = {
+    "gzip members": (Codec.GZIP, lambda parts: gzip.compress(b"") * parts),
+    "zstd frames": (Codec.ZSTD, lambda parts: EMPTY_FRAME * parts),
+    "zstd frames to skip": (Codec.ZSTD, lambda parts: EMPTY_FRAME + EMPTY_SKIPPABLE_FRAME * (parts - 1)),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_STREAMS)
+def test_parts_that_hold_nothing_are_decompressed_up_to_a_limit(name: str) -> None:
+    codec, make = EMPTY_STREAMS[name]
+    assert decompress(codec, make(PARTS_ALWAYS_ALLOWED)) == b""
+    with pytest.raises(DecompressedTooLargeError, match=r"hold too little: 65537 and more"):
+        decompress(codec, make(PARTS_ALWAYS_ALLOWED + 1))
+
+
+def test_a_stream_with_enough_in_it_may_have_more_parts() -> None:
+    frame = zstandard.compress(bytes(PART_OUTPUT_BYTES))
+    assert len(decompress(Codec.ZSTD, frame * (2 * PARTS_ALWAYS_ALLOWED))) == 128 * MIB
+
+
+@pytest.mark.parametrize("empty", [struct.pack(">i", 1) + bytes(1), XERIAL_HEADER])
+def test_snappy_may_have_as_many_empty_parts_as_there_is_room_for(empty: bytes) -> None:
+    block = bytes(cramjam.snappy.compress_raw(b"text"))
+    stream = XERIAL_HEADER + empty * 1_000_000 + struct.pack(">i", len(block)) + block
+    assert decompress(Codec.SNAPPY, stream) == b"text"

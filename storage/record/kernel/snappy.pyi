@@ -1,0 +1,3 @@
+from typing_extensions import Buffer
+
+def decompress_snappy(data: Buffer, limit_bytes: int) -> bytes: ...
