@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.content.piece import UNSETTLED
+from kafkafs.content.stretches import TooLargeBatches
 from storage.record import BATCH_HEADER_BYTES, MAGIC_AT
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class CountedFile:
         self.end_offset = -1  # below which no visible batch is left to be counted, once anything was
         self.damaged = 0
         self.damages: list[DamagedBatch] = []  # the first of the damaged batches
+        self.too_large = TooLargeBatches()
         self.probe = Probe()
         self.is_void = False
         self.is_sealed = False

@@ -7,6 +7,7 @@ compaction only the changed segments are counted again.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
 from threading import Lock
@@ -213,13 +214,13 @@ class CountedLog:
             return mark.rendered
         seen = Seen(view, view.bound(self._isolation), (), 0, 0)
         with known.segment.open_log() as file:
-            pieces = self._pieces(seen, known.segment).of(file, mark.position, position, only_sizes=True)
+            pieces = self._pieces(seen, known.segment, known.counted).of(file, mark.position, position, only_sizes=True)
             return mark.rendered + sum(piece.size_bytes for piece in pieces)
 
     def pieces(self, seen: Seen, file: SeenFile) -> Pieces:
         """Return how to cut a present or former file of the log into pieces."""
         if not file.counted.is_void:
-            return self._pieces(seen, file.segment)
+            return self._pieces(seen, file.segment, file.counted)
         visible = Visible(self._bound(seen, file), self.aborted.of(seen, file))
         return LinePieces(self._lines, visible, file.counted.base_offset, to_tail=False)
 
@@ -228,16 +229,16 @@ class CountedLog:
         is_whole = file.counted.is_void and self._isolation is Isolation.UNCOMMITTED
         return NO_END if is_whole else seen.end_offset
 
-    def _pieces(self, seen: Seen, segment: Segment) -> Pieces:
+    def _pieces(self, seen: Seen, segment: Segment, counted: CountedFile) -> Pieces:
         view = seen.view
         to_tail = seen.end_offset >= view.end_offset
+        cut = partial(LinePieces, self._lines, to_tail=to_tail, too_large=counted.too_large)
         if self._isolation is Isolation.UNCOMMITTED:
-            return LinePieces(self._lines, Visible(seen.end_offset), segment.base_offset, to_tail=to_tail)
+            return cut(Visible(seen.end_offset), segment.base_offset)
         following = (after.base_offset for before, after in pairwise(view.segments) if before is segment)
         upper = min(next(following, seen.end_offset), seen.end_offset)
         aborted = view.aborted(segment.base_offset, upper) if segment.base_offset < upper else ()
-        visible = Visible(seen.end_offset, aborted)
-        return LinePieces(self._lines, visible, segment.base_offset, to_tail=to_tail)
+        return cut(Visible(seen.end_offset, aborted), segment.base_offset)
 
     # Counting
 

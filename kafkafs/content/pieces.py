@@ -8,7 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafkafs.content.piece import PART, UNSETTLED, Piece
-from kafkafs.content.stretches import STRETCH_BYTES_MAX, DamagedBatchFound, EndReached, RenderedStretches
+from kafkafs.content.stretches import (
+    STRETCH_BYTES_MAX,
+    DamagedBatchFound,
+    EndReached,
+    RenderedStretches,
+    TooLargeBatches,
+)
 from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
@@ -38,10 +44,19 @@ class LinePieces:
     """The lines of the batches of a segment that a reader sees, up to the first that begins at his end.
 
     Damage is skipped as a check of the log does; for a reader `to_tail`, up to the log's very end, everything that does
-    not belong before it is damage too.
+    not belong before it is damage too. What `too_large` knows of the file is not found out again.
     """
 
-    def __init__(self, lines: BatchLines, visible: Visible, base_offset: int, *, to_tail: bool) -> None:
+    def __init__(
+        self,
+        lines: BatchLines,
+        visible: Visible,
+        base_offset: int,
+        *,
+        to_tail: bool,
+        too_large: TooLargeBatches | None = None,
+    ) -> None:
+        self._too_large = too_large or TooLargeBatches()
         self._lines = lines
         self._visible = visible
         self._base_offset = base_offset
@@ -50,7 +65,9 @@ class LinePieces:
     def of(self, file: ReadableFile, start: int, end: int, *, only_sizes: bool) -> Iterator[Piece]:
         """Yield pieces of about a megabyte of the log at most."""
         scan = GappedScan(LogScan(file, start=start, end=end), self._base_offset, end=end)
-        stretches = RenderedStretches(self._lines, self._visible, only_sizes=only_sizes, to_tail=self._to_tail)
+        stretches = RenderedStretches(
+            self._lines, self._visible, only_sizes=only_sizes, to_tail=self._to_tail, too_large=self._too_large
+        )
         last_batch = -1
         while not scan.is_done:
             try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkafs.content.piece import Piece
 from storage.budget import MEMORY, MustWaitError
-from storage.errors import CorruptBatchError, forget_frames
+from storage.errors import CorruptBatchError, DecompressedTooLargeError, forget_frames
 from storage.record import CODEC_MASK, Codec
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ _AHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
 """How many rendered bytes of one stretch are made ahead of their reader."""
 _AHEAD_S_MAX: Final = 0.25
 """How long a stretch is rendered ahead of its reader: a small batch may hold many bytes, and the reader may stop."""
+
+
+_TOO_LARGE_MAX: Final = 1000
 
 
 class Stretch(Protocol):
@@ -70,6 +73,27 @@ class DamagedBatchFound(Exception):  # noqa: N818 -- no error for callers: it en
         self.error = error
 
 
+class TooLargeBatches:
+    """The batches of a file that take more memory than one is given, which takes long to find out.
+
+    Any thread may use it. It knows a number of them at the most.
+    """
+
+    __slots__ = ("_errors",)
+
+    def __init__(self) -> None:
+        self._errors: dict[tuple[int, ...], DecompressedTooLargeError] = {}
+
+    def error_of(self, batch: Batch, *, only_sizes: bool) -> DecompressedTooLargeError | None:
+        """Return why the batch cannot be rendered, if that is known."""
+        return self._errors.get(_identity(batch, only_sizes=only_sizes)) if self._errors else None
+
+    def add(self, batch: Batch, error: DecompressedTooLargeError, *, only_sizes: bool) -> None:
+        """Remember why the batch cannot be rendered, or measured."""
+        if len(self._errors) < _TOO_LARGE_MAX:
+            self._errors[_identity(batch, only_sizes=only_sizes)] = error
+
+
 class EndReached(Exception):  # noqa: N818 -- likewise
     """The batch that comes next lies beyond the reader's end."""
 
@@ -90,8 +114,16 @@ class RenderedStretches:
     """
 
     def __init__(
-        self, lines: BatchLines, visible: Visible, *, only_sizes: bool, to_tail: bool, budget: Budget = MEMORY
+        self,
+        lines: BatchLines,
+        visible: Visible,
+        *,
+        only_sizes: bool,
+        to_tail: bool,
+        too_large: TooLargeBatches | None = None,
+        budget: Budget = MEMORY,
     ) -> None:
+        self._too_large = too_large or TooLargeBatches()
         self._budget = budget
         self._lines = lines
         self._visible = visible
@@ -172,6 +204,8 @@ class RenderedStretches:
                 if not self._to_tail:
                     raise EndReached
                 raise DamagedBatchFound(batch, _beyond(batch, visible.end_offset))
+            if (known := self._too_large.error_of(batch, only_sizes=self._only_sizes)) is not None:
+                raise DamagedBatchFound(batch, known)
             try:
                 try:
                     found = self._lines.render(batch, visible, stretch.end, only_size=self._only_sizes)
@@ -180,6 +214,8 @@ class RenderedStretches:
                     found = self._lines.render(batch, visible, stretch.end, only_size=self._only_sizes)
             except CorruptBatchError as error:
                 forget_frames(error)
+                if isinstance(error, DecompressedTooLargeError):
+                    self._too_large.add(batch, error, only_sizes=self._only_sizes)
                 raise DamagedBatchFound(batch, error) from None
             self._is_quick = _is_quick(batch)
             position = batch.position + found.log_bytes
@@ -208,6 +244,11 @@ def _is_quick(batch: Batch) -> bool:
     """True if batches like this one are rendered by one thread as fast as by several."""
     codec = batch.attributes & CODEC_MASK
     return codec == Codec.NONE or (codec in _QUICK_CODECS and batch.size_bytes <= _QUICK_BYTES_MAX)
+
+
+def _identity(batch: Batch, *, only_sizes: bool) -> tuple[int, ...]:
+    """Return what tells the batch from others that were in its place, and how it is rendered."""
+    return batch.position, batch.base_offset, batch.size_bytes, batch.crc, only_sizes
 
 
 def _beyond(batch: Batch, end_offset: int) -> CorruptBatchError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import nullcontext
 from threading import Barrier
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkafs.content import stretches
-from kafkafs.content.stretches import STRETCH_BYTES_MAX, DamagedBatchFound, EndReached, RenderedStretches
+from kafkafs.content.stretches import (
+    STRETCH_BYTES_MAX,
+    DamagedBatchFound,
+    EndReached,
+    RenderedStretches,
+    TooLargeBatches,
+)
 from kafkafs.render.batch_lines import RenderedBatches, ValueLines, Visible
 from storage.budget import Budget
-from storage.errors import FramingError
+from storage.errors import DecompressedTooLargeError, FramingError
 from storage.record import BatchForm, Codec, batches_of_rows, read_batches
 from storage.segment.scan import LogScan
 from storage.testing.memory_files import MemoryFiles
@@ -209,3 +216,42 @@ def test_a_reader_that_stops_gives_its_memory_back() -> None:
     assert min(taken) < 1 << 30
     pieces.close()
     assert budget.left_bytes == 1 << 30
+
+
+class TooLargeLines(WatchedLines):
+    """Takes more memory for a batch than one is given, unless only its size is wanted."""
+
+    def render(self, first: Batch, visible: Visible, end_position: int, *, only_size: bool) -> RenderedBatches:
+        end_position = min(end_position, first.position + first.size_bytes)
+        rendered = super().render(first, visible, end_position, only_size=only_size)
+        if first.last_offset == 5 and not only_size:
+            raise DecompressedTooLargeError("more than one is given")
+        return rendered
+
+
+def test_a_batch_that_is_too_large_is_known_to_be_until_another_has_its_place() -> None:
+    lines, too_large = TooLargeLines(), TooLargeBatches()
+
+    def asked(log: bytes, *, only_sizes: bool) -> list[int]:
+        renderer = RenderedStretches(
+            lines, Visible(1000), only_sizes=only_sizes, to_tail=False, too_large=too_large, budget=Budget(0)
+        )
+        with pytest.raises(DamagedBatchFound, match="more than one is given") if not only_sizes else nullcontext():
+            list(renderer.of(scanned(log, bytes_max=1)))
+        before, lines.asked = lines.asked, []
+        return before
+
+    log = log_of([Codec.LZ4] * 3)
+    assert asked(log, only_sizes=False) == [2, 5]
+    assert asked(log, only_sizes=False) == [2]
+    assert asked(log, only_sizes=True) == [2, 5, 8]
+    assert asked(log_of([Codec.LZ4, Codec.GZIP, Codec.LZ4]), only_sizes=False) == [2, 5]
+
+
+def test_a_number_of_batches_are_known_to_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stretches, "_TOO_LARGE_MAX", 2)
+    too_large, batches = TooLargeBatches(), list(read_batches(log_of([Codec.NONE] * 3)))
+    for batch in batches:
+        too_large.add(batch, DecompressedTooLargeError("too large"), only_sizes=True)
+    known = [too_large.error_of(batch, only_sizes=True) is not None for batch in batches]
+    assert known == [True, True, False]
