@@ -26,7 +26,7 @@ _OFFSET_AND_LENGTH: Final = Struct(">qi")
 _HEADER_BYTES: Final = 18  # the bytes from which a reader recognises a batch
 _BATCH_BYTES_MIN: Final = LOG_OVERHEAD_BYTES + 14
 _MAGIC_MAX: Final = 2
-_WINDOW_BYTES: Final = 1024 * 1024
+_WINDOW_BYTES: Final = 64 * 1024
 # Limits of reading for places that turn out to be no batch: this, and so many times the range.
 _TRIED_BYTES_MIN: Final = 64 * 1024 * 1024
 _TRIES: Final = 8
