@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import cramjam
@@ -28,6 +29,7 @@ HEADERS: Final = 100_000_000
 BOMB_RECORDS: Final = 36_000_000
 VALUE_BYTES: Final = 250_000_000
 LEGACY_RECORDS: Final = 7_000_000
+EMPTY_PARTS: Final = 3_000_000
 
 _BLOCK_BYTES: Final = 64 * 1024
 
@@ -122,6 +124,20 @@ def value_batch(codec: int, value_bytes: int = VALUE_BYTES, base_offset: int = 0
     )
 
 
+def empty_parts_batch(codec: int, parts: int = EMPTY_PARTS, base_offset: int = 0) -> bytes:
+    """Return a batch of one record, whose stream has so many members, frames or blocks more that hold nothing."""
+    record = b"\0\0\0" + varint(-1) + varint(1) + b"x\0"
+    data = compressed(codec, iter([varint(len(record)) + record]))
+    if codec == LZ4:
+        end_mark, empty_block = bytes(4), b"\1\0\0\0" + bytes(1)
+        data = data.removesuffix(end_mark) + empty_block * parts + end_mark
+    elif codec == SNAPPY:
+        data += (b"\0\0\0\1" + bytes(1)) * parts
+    else:
+        data += compressed(codec, iter([])) * parts
+    return batch_of(data, codec=codec, count=1, base_offset=base_offset)
+
+
 def message_of(magic: int, value: bytes | None, *, attributes: int = 0, offset: int = 0, zeros: int = 0) -> bytes:
     """Return a message of an old version; so many `zeros` follow its value, and are counted but not returned."""
     time = struct.pack(">q", 2**40) if magic else b""
@@ -167,6 +183,7 @@ def every_bomb() -> Iterator[Case]:
             ("headers", headers_batch, HEADERS),
             ("records", records_batch, BOMB_RECORDS),
             ("a value", value_batch, VALUE_BYTES),
+            ("empty parts", empty_parts_batch, EMPTY_PARTS),
         ):
             yield Case(f"a bomb of {what} in {NAMES[codec]}", "bomb", in_log(make, scaled, codec))
     for magic in (0, 1):
@@ -193,5 +210,5 @@ SENT_BOMBS: Final[dict[str, Callable[..., bytes]]] = {
     f"{what} in {NAMES[codec]}": (lambda make=make, codec=codec: make(codec))
     for codec in CODECS[1:]
     for what, make in (("headers", headers_batch), ("records", records_batch), ("a value", value_batch))
-}
+} | {f"empty parts in {NAMES[codec]}": partial(empty_parts_batch, codec) for codec in (GZIP, ZSTD)}
 """What a producer may send to `append.batch`, at full size."""
