@@ -119,9 +119,9 @@ class JsonForm:
     def _record(self, record: Record, decoder: RecordDecoder | None) -> str:
         """Return the beginning of a record's object, which the members of its kind follow."""
         if decoder is not None:
-            data = f"{decoder.members(record)},{headers_member(record)}"
+            data = f"{decoder.members(record)},{headers_member(record).decode()}"
         elif self._with_data:
-            data = data_members(record)
+            data = data_members(record).decode()
         else:
             data = f'"keySize":{record.key_size},"valueSize":{record.value_size}'
         return f'{{"type":"record",{place_members(record)},{data}'

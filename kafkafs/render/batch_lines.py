@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
+from itertools import repeat
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -45,6 +46,8 @@ _ENVELOPE_BYTES: Final = 128
 """The line of an envelope without key and value, about."""
 _LINE_COST: Final = 8
 """How many times a key or value is in memory while its line is made, about: one byte may become six."""
+_JOINED_COPIES: Final = 2
+"""How many times lines are in memory that are joined."""
 _PLACE: Final = Struct("=qq")
 PLACE_BYTES: Final = _PLACE.size
 _LINE_BYTES_MAX: Final = 1024 * 1024
@@ -135,15 +138,34 @@ class ValueLines(BatchLines):
                 if log_bytes:
                     return _rendered(log_bytes, last_at, lines, lease)
         first.check_crc()
-        lines = b"".join([self._line(record, first) for record in first.checked_records()]) if is_shown else b""
-        return _rendered(first.size_bytes, 0, len(lines) if only_size else lines)
+        if not is_shown:
+            return _rendered(first.size_bytes, 0, 0 if only_size else b"")
+        if only_size:
+            return _rendered(first.size_bytes, 0, sum(map(self._line_size, first.checked_records(), repeat(first))))
+        return _rendered(first.size_bytes, 0, *self._of_records(first))
+
+    def _of_records(self, batch: Batch) -> tuple[bytes, Lease | None]:
+        """Return the lines of a batch that the kernel does not render, with a lease if they take much memory."""
+        lines: list[bytes] = []
+        lease = None
+        lines_bytes = 0
+        for record in batch.checked_records():
+            lines_bytes += self._line_size(record, batch)
+            if lines_bytes > UNLEASED_BYTES_MAX and lease is None:
+                lease = MEMORY.lease(_JOINED_COPIES * MEMORY.share_bytes)
+            lines += self._line(record, batch)
+        return b"".join(lines), lease
 
     def size_before(self, batch: Batch, offset: int) -> int:
         """Return the bytes of the batch's lines below the offset."""
-        return sum(len(self._line(record, batch)) for record in batch.checked_records() if record.offset < offset)
+        return sum(self._line_size(record, batch) for record in batch.checked_records() if record.offset < offset)
 
-    def _line(self, record: Record, _batch: Batch) -> bytes:
-        return ((record.key if self._of_keys else record.value) or b"") + b"\n"
+    def _line(self, record: Record, _batch: Batch) -> tuple[bytes, ...]:
+        """Return what a record's line is joined of."""
+        return (record.key if self._of_keys else record.value) or b"", b"\n"
+
+    def _line_size(self, record: Record, _batch: Batch) -> int:
+        return max(record.key_size if self._of_keys else record.value_size, 0) + 1
 
 
 class KeyLines(ValueLines):
@@ -164,8 +186,11 @@ class MatchPlaces(ValueLines):
         self._criteria = criteria
         self._is_match = is_match
 
-    def _line(self, record: Record, batch: Batch) -> bytes:
-        return _PLACE.pack(batch.position, record.offset) if self._is_match(record, batch) else b""
+    def _line(self, record: Record, batch: Batch) -> tuple[bytes, ...]:
+        return (_PLACE.pack(batch.position, record.offset),) if self._is_match(record, batch) else ()
+
+    def _line_size(self, record: Record, batch: Batch) -> int:
+        return PLACE_BYTES if self._is_match(record, batch) else 0
 
 
 def places_in(lines: Buffer) -> Iterator[tuple[int, int]]:

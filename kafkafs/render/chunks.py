@@ -13,22 +13,36 @@ CHUNK_BYTES: Final = 256 * 1024
 def chunks(pieces: Iterable[bytes | None], *, end: bytes = b"") -> Iterator[bytes]:
     """The pieces in order, each with `end` after it; None counts as empty.
 
-    At most about `CHUNK_BYTES` and the piece that exceeds them are held, and no chunk is empty.
+    At most about `CHUNK_BYTES` are held, and no chunk is empty. A piece that is larger is a chunk of its own and not
+    copied. Where making a piece fails, those before it come first.
     """
     held: list[bytes] = []
     room_bytes = CHUNK_BYTES
-    for piece in pieces:
-        if piece is None:
-            piece = b""  # noqa: PLW2901 -- in the hottest loop here
-        held.append(piece)
-        room_bytes -= len(piece) + 1  # an empty piece takes room too
-        if room_bytes <= 0:
-            if chunk := _joined(held, end):
-                yield chunk
-            held = []
+    failure: Exception | None = None
+    try:
+        for piece in pieces:
+            if piece is None:
+                piece = b""  # noqa: PLW2901 -- in the hottest loop here
+            room_bytes -= len(piece) + 1  # an empty piece takes room too
+            if room_bytes > 0:
+                held.append(piece)
+                continue
+            if is_large := len(piece) >= CHUNK_BYTES:
+                if chunk := _joined(held, end):
+                    yield chunk
+                yield piece
+            else:
+                held.append(piece)
+                if chunk := _joined(held, end):
+                    yield chunk
+            held = [b""] if is_large and end else []
             room_bytes = CHUNK_BYTES
+    except Exception as error:  # noqa: BLE001 -- it is raised once what came before it is given
+        failure = error
     if chunk := _joined(held, end):
         yield chunk
+    if failure is not None:
+        raise failure
 
 
 def _joined(held: list[bytes], end: bytes) -> bytes:

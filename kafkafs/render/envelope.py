@@ -9,12 +9,11 @@ escaped is. Reading envelopes is left to `envelope_reading`, and what one says o
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.render.batch_member import BATCH_FIELD
-from storage.record import TimestampType
+from storage.record import TimestampType, json_string
 
 if TYPE_CHECKING:
     from storage.record import Record
@@ -24,7 +23,7 @@ _TIMESTAMP_TYPES: Final = {kind.value: quoted(kind.label) for kind in TimestampT
 
 
 class Envelope:
-    """The envelopes of one partition's records."""
+    """The envelopes of one partition's records. A large key or value is written without Python's lock."""
 
     def __init__(self, topic: str, partition: int) -> None:
         self._start = f'{{"topic":{quoted(topic)},"partition":{partition},'
@@ -33,14 +32,22 @@ class Envelope:
 
     def line(self, record: Record) -> bytes:
         """Return the envelope on one line, with its newline."""
-        return f"{self._start}{place_members(record)},{data_members(record)}}}\n".encode()
+        beginning = f"{self._start}{place_members(record)},".encode()
+        return b"".join((beginning, data_members(record), b"}\n"))
 
     def indented(self, record: Record, batch: dict[str, object] | None = None) -> bytes:
         """The envelope for people to read, with a newline after it; of the batch it says `batch`, if anything."""
-        fields = json.loads(self.line(record))
+        place = _indented(json.loads(f"{self._start}{place_members(record)}}}"))
+        headers = _indented({"headers": []}) if record.header_count == 0 else _indented_headers(record)
+        members = [
+            place,
+            _member(b'  "key', record.key, b": "),
+            _member(b'  "value', record.value, b": "),
+            headers,
+        ]
         if batch is not None:
-            fields[BATCH_FIELD] = batch
-        return f"{json.dumps(fields, ensure_ascii=False, indent=_INDENT)}\n".encode()
+            members.append(_indented({BATCH_FIELD: batch}))
+        return b"".join((b"{\n", b",\n".join(members), b"\n}\n"))
 
 
 def place_members(record: Record) -> str:
@@ -51,30 +58,50 @@ def place_members(record: Record) -> str:
     )
 
 
-def data_members(record: Record) -> str:
+def data_members(record: Record) -> bytes:
     """The members of an object that say what is in a record, without the braces."""
-    key = _member("key", record.key)
-    value = _member("value", record.value)
-    return f"{key},{value},{headers_member(record)}"
+    return b",".join((_member(b'"key', record.key), _member(b'"value', record.value), headers_member(record)))
 
 
-def headers_member(record: Record) -> str:
+def headers_member(record: Record) -> bytes:
     """The member of an object that has the record's headers."""
-    headers = record.headers
-    if not headers:
-        return '"headers":[]'
-    return f'"headers":[{",".join([_header(name, data) for name, data in headers])}]'
+    if record.header_count == 0:
+        return b'"headers":[]'
+    headers = [
+        b"".join((b"{", _member(b'"key', _name_bytes(name)), b",", _member(b'"value', value), b"}"))
+        for name, value in record.headers
+    ]
+    return b"".join((b'"headers":[', b",".join(headers), b"]"))
 
 
-def _member(name: str, data: bytes | None) -> str:
+def _member(beginning: bytes, data: bytes | None, colon: bytes = b":") -> bytes:
+    """Return a member whose name begins like this, and ends with it if the bytes are text."""
     if data is None:
-        return f'"{name}":null'
-    try:
-        return f'"{name}":{quoted(data.decode())}'
-    except UnicodeDecodeError:
-        return f'"{name}_base64":"{b64encode(data).decode()}"'
+        return b'%b"%bnull' % (beginning, colon)
+    is_text, value = json_string(data)
+    return b"".join((beginning, b'"' if is_text else b'_base64"', colon, value))
 
 
-def _header(name: str, value: bytes | None) -> str:
-    key = f'"key":{quoted(name)}' if name.isascii() else _member("key", name.encode("utf-8", "surrogateescape"))
-    return f"{{{key},{_member('value', value)}}}"
+def _name_bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _indented(members: dict[str, object]) -> bytes:
+    """Return small members as they are in an object that is indented, without its braces."""
+    return json.dumps(members, ensure_ascii=False, indent=_INDENT)[2:-2].encode()
+
+
+def _indented_headers(record: Record) -> bytes:
+    headers = [
+        b"".join(
+            (
+                b"    {\n",
+                _member(b'      "key', _name_bytes(name), b": "),
+                b",\n",
+                _member(b'      "value', value, b": "),
+                b"\n    }",
+            )
+        )
+        for name, value in record.headers
+    ]
+    return b"".join((b'  "headers": [\n', b",\n".join(headers), b"\n  ]"))

@@ -7,15 +7,24 @@ other control characters, bytes that are no UTF-8 and a colon in a name are `\xH
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from storage.record import Record
 
-_SPECIAL: Final = re.compile(r"[\x00-\x1f\x7f\\\udc80-\udcff]")
-_SPECIAL_IN_NAME: Final = re.compile(r"[\x00-\x1f\x7f\\\udc80-\udcff:]")
 _SHORT: Final = {"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_CONTROLS: Final = (*range(0x20), 0x7F)
+_FIRST_LONE_SURROGATE: Final = 0xDC80  # which stands for the byte 0x80, and so on
+_ESCAPES: Final[Mapping[int, str]] = {
+    **{code: f"\\x{code:02x}" for code in _CONTROLS},
+    **{_FIRST_LONE_SURROGATE + code: f"\\x{0x80 + code:02x}" for code in range(0x80)},
+    **{ord(character): escape for character, escape in _SHORT.items()},
+}
+_ESCAPES_IN_NAME: Final[Mapping[int, str]] = {**_ESCAPES, ord(":"): r"\x3a"}
+_BLOCK_CHARACTERS: Final = 64 * 1024
+"""How much is escaped in one go: other threads wait meanwhile."""
 
 
 def header_lines(record: Record) -> bytes:
@@ -24,13 +33,14 @@ def header_lines(record: Record) -> bytes:
 
 
 def _line(name: str, value: bytes | None) -> str:
-    escaped = _SPECIAL_IN_NAME.sub(_escape, name)
+    escaped = _escaped(name, _ESCAPES_IN_NAME)
     if value is None:
         return f"{escaped}\n"
-    return f"{escaped}: {_SPECIAL.sub(_escape, value.decode('utf-8', 'surrogateescape'))}\n"
+    return f"{escaped}: {_escaped(value.decode('utf-8', 'surrogateescape'), _ESCAPES)}\n"
 
 
-def _escape(found: re.Match[str]) -> str:
-    character = found[0]
-    # A lone surrogate encodes the byte in its low eight bits.
-    return _SHORT.get(character) or f"\\x{ord(character) & 0xFF:02x}"
+def _escaped(text: str, escapes: Mapping[int, str]) -> str:
+    if len(text) <= _BLOCK_CHARACTERS:
+        return text.translate(escapes)
+    blocks = range(0, len(text), _BLOCK_CHARACTERS)
+    return "".join([text[start : start + _BLOCK_CHARACTERS].translate(escapes) for start in blocks])

@@ -6,6 +6,7 @@ after them, and a null is an empty line; the header lines of each record have an
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -14,30 +15,41 @@ from kafkafs.render.chunks import chunks
 from kafkafs.render.envelope import Envelope
 from kafkafs.render.header_lines import header_lines
 from kafkafs.render.hex_dump import hex_dump
+from kafkafs.render.record_cost import rendered_within_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from storage.record import Record
 
 _ENDS: Final = {Format.VALUE: b"\n", Format.KEY: b"\n", Format.HEADERS: b"\n"}
+_SIZES: Final[Mapping[Format, Callable[[Record], int]]] = {
+    Format.VALUE: attrgetter("value_size"),
+    Format.KEY: attrgetter("key_size"),
+}
 
 
 class RecordRenderer:
-    """The records of one partition, in one form; `BATCH`, which is made of no records, is not among them."""
+    """The records of one partition, in one form; `BATCH`, which is made of no records, is not among them.
+
+    A record that takes more memory than a batch is given is a `DecompressedTooLargeError`.
+    """
 
     def __init__(self, form: Format, topic: str, partition: int) -> None:
         self.envelope = Envelope(topic, partition)
+        self._form = form
         self._end = _ENDS.get(form, b"")
-        self._piece = _piece_of(form, self.envelope)
-
-    def one(self, record: Record) -> bytes:
+        self.one = partial(rendered_within_memory, form, _piece_of(form, self.envelope))
         """A record by itself, without what its file says of the batch; a null value or key is no bytes."""
-        return self._piece(record) or b""
+
+    def run_bytes(self, records: Iterable[Record]) -> int | None:
+        """How many bytes a run has, if that is known without making them."""
+        size_of = _SIZES.get(self._form)
+        return None if size_of is None else sum(max(size_of(record), 0) + len(self._end) for record in records)
 
     def run(self, records: Iterable[Record]) -> Iterator[bytes]:
         """The records one after another, in chunks; at most a chunk and a record are held."""
-        return chunks(map(self._piece, records), end=self._end)
+        return chunks(map(self.one, records), end=self._end)
 
 
 def _piece_of(form: Format, envelope: Envelope) -> Callable[[Record], bytes | None]:

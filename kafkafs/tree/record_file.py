@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.locator.formats import Format
 from kafkafs.locator.offsets import AtOffset, FromEnd, RecordRange
 from kafkafs.render.batch_member import batch_member
+from kafkafs.render.record_cost import rendered_within_memory
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.log_fact import is_long_to_read
@@ -17,7 +18,7 @@ from kafkafs.tree.remade_reading import RemadeReading
 from kafkafs.tree.stream_file import unknown_xattr
 from storage.budget import MEMORY
 from storage.log import TransactionEnd, transaction_end
-from storage.record import NO_TIMESTAMP, UNLEASED_BYTES_MAX, check_share
+from storage.record import NO_TIMESTAMP, UNLEASED_BYTES_MAX
 from storage.segment import Kind
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 _PINNED_BYTES_MAX: Final = 1024 * 1024
 """The most bytes that an open file keeps when others need memory."""
-# How many bytes of memory rendering takes for each byte of a record's key and value, and for each header.
-_COSTS: Final = {Format.VALUE: (0, 1, 0), Format.KEY: (1, 0, 0), Format.HEADERS: (0, 0, 256), Format.HEX: (0, 8, 0)}
-_COST_OF_TEXT: Final = (16, 16, 1024)  # in which a byte may become six
 
 
 class RecordFile(File):
@@ -96,18 +94,18 @@ class RecordFile(File):
             return BytesReading(data)
         render, batch, offset = self._rendering(), self._found.batch, self._found.record.offset
         self._rendered = None
-        return RemadeReading(partial(_rendered, self._format, render, batch, offset), data)
+        return RemadeReading(partial(_rendered, render, batch, offset), data)
 
     def _data(self) -> bytes:
         if self._rendered is None:
-            self._rendered = _leased(self._format, self._rendering(), self._found.record)
+            self._rendered = self._rendering()(self._found.record)
         return self._rendered
 
     def _rendering(self) -> Callable[[Record], bytes]:
         """Return a function that renders the record. It holds none of the decoded batch."""
         if self._format is Format.BATCH:
             stored = self._found.batch
-            return lambda _: bytes(stored.view(0, stored.size_bytes))
+            return lambda _: _stored_bytes(stored)
         if self._format is Format.JSON:
             return self._indenting()
         return self._source.renderer(self._format).one
@@ -120,7 +118,7 @@ class RecordFile(File):
             self._is_decided = end in {TransactionEnd.COMMITTED, TransactionEnd.ABORTED}
         member = batch_member(record, batch, segment=segment.name(Kind.LOG), transaction=end)
         envelope = self._source.renderer(Format.JSON).envelope
-        return lambda record: envelope.indented(record, member)
+        return partial(rendered_within_memory, Format.JSON, partial(envelope.indented, batch=member))
 
     @property
     def _is_size_pending(self) -> bool:
@@ -129,25 +127,18 @@ class RecordFile(File):
         return is_asked and is_long_to_read(self._source)
 
 
-def _leased(form: Format, render: Callable[[Record], bytes], record: Record) -> bytes:
-    """Render a record, with memory for what this takes."""
-    of_key, of_value, of_header = _COSTS.get(form, _COST_OF_TEXT)
-    size_bytes = (
-        of_key * max(record.key_size, 0) + of_value * max(record.value_size, 0) + of_header * record.header_count
-    )
-    if size_bytes <= UNLEASED_BYTES_MAX:
-        return render(record)
-    check_share(size_bytes, f"making {record.offset}{form.value} would")
-    lease = MEMORY.lease(size_bytes)
+def _stored_bytes(batch: Batch) -> bytes:
+    """Copy a batch as it is stored, with memory for that."""
+    lease = MEMORY.lease(batch.size_bytes if batch.size_bytes > UNLEASED_BYTES_MAX else 0)
     try:
-        return render(record)
+        return bytes(batch.view(0, batch.size_bytes))
     finally:
         lease.end()
 
 
-def _rendered(form: Format, render: Callable[[Record], bytes], batch: Batch, offset: int) -> bytes:
+def _rendered(render: Callable[[Record], bytes], batch: Batch, offset: int) -> bytes:
     """Decode a batch again, and render the record at the offset."""
-    return _leased(form, render, next(record for record in batch.records() if record.offset == offset))
+    return render(next(record for record in batch.records() if record.offset == offset))
 
 
 def value_attributes(record: Record, access: Access) -> Attributes | None:

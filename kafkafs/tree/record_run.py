@@ -154,7 +154,7 @@ class RecordRun:
         if self._lines is None:
             for batch in self._visible.batches(offset, self.end):
                 self._check_file(batch.segment, batch.batch)
-                yield from self._pieces_of(batch)
+                yield from self._pieces_of(batch, only_sizes=only_sizes)
             return
         stretches = RenderedStretches(self._lines, Visible(NO_END), only_sizes=only_sizes, to_tail=False)
         while True:
@@ -165,7 +165,7 @@ class RecordRun:
                     yield from stretches.of(self._up_to_cut(runs, alone))
                     if not alone:
                         return
-                    yield from self._pieces_of(alone.pop())
+                    yield from self._pieces_of(alone.pop(), only_sizes=only_sizes)
             except DamagedBatchFound as found:
                 segment = self._visible.view.segment_of(found.batch.base_offset)
                 path = None if segment is None else segment.path(Kind.LOG)
@@ -182,12 +182,24 @@ class RecordRun:
             self._check_file(run.segment, run.walk[-1])
             yield run
 
-    def _pieces_of(self, batch: VisibleBatch) -> Iterator[Piece]:
-        """The records of one batch, in pieces of which only the first says where it begins."""
+    def _pieces_of(self, batch: VisibleBatch, *, only_sizes: bool) -> Iterator[Piece]:
+        """The records of one batch, in pieces of which only the first says where it begins.
+
+        A batch with a record that takes too much memory is passed over as a damaged one is.
+        """
         first_offset = batch.records[0].offset
-        for data in self._chunks(batch):
-            yield Piece(UNSETTLED, -1, len(data), data, first_offset=first_offset)
-            first_offset = UNKNOWN_OFFSET
+        if only_sizes and self._renderer is not None:
+            size_bytes = self._renderer.run_bytes(batch.records)
+            if size_bytes is not None:
+                yield Piece(UNSETTLED, -1, size_bytes, b"", first_offset=first_offset)
+                return
+        try:
+            for data in self._chunks(batch):
+                yield Piece(UNSETTLED, -1, len(data), data, first_offset=first_offset)
+                first_offset = UNKNOWN_OFFSET
+        except CorruptBatchError as error:
+            path, position = batch.segment.path(Kind.LOG), batch.batch.position
+            self._visible.pass_over(error.located(path=path, position=position, offset=batch.batch.base_offset))
 
     def _chunks(self, batch: VisibleBatch) -> Iterator[bytes]:
         if self._renderer is None:

@@ -13,7 +13,7 @@ from storage.budget import MEMORY
 from storage.errors import ChecksumError, CorruptBatchError, FramingError, MalformedRecordsError, StorageError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES, Codec, codec_of
 from storage.record.kernel.decode import Record, entry_record
-from storage.record.kernel.walk import BatchFrame, EntryFrame, Walk
+from storage.record.kernel.walk import BatchFrame, EntryFrame, Walk, count_frames
 from storage.record.layout import (
     CODEC_MASK,
     ENTRY_CRC_COVERS_FROM,
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from typing_extensions import Buffer
+
+_ENTRY_BYTES: Final = 4 * RECORD_BYTES
+"""What the objects of an entry take: frames, a record and its entry, one after another, and each takes time too."""
 
 
 class LegacyEntry(NamedTuple):
@@ -161,13 +164,11 @@ class LegacyBatch(EntryFrame):
 
     def _unwrapped(self, limit_bytes: int) -> Iterator[LegacyEntry]:
         records_data = self._records_data(limit_bytes)
-        last_inner, count, many = -1, 0, MEMORY.share_bytes // RECORD_BYTES
+        count = count_frames(records_data, MEMORY.share_bytes // _ENTRY_BYTES)
+        records_data = with_objects(records_data, count, bytes_each=_ENTRY_BYTES)
+        last_inner = -1
         for entry in _inner_entries(records_data):
             last_inner = entry.offset
-            count += 1
-            if count > many:
-                break  # `with_objects` refuses them, and the rest too
-        records_data = with_objects(records_data, count)
         base = self._base_offset(last_inner)
         appended = self.timestamp_type is TimestampType.LOG_APPEND_TIME
         for entry in _inner_entries(records_data):

@@ -114,6 +114,11 @@ cdef class Record:
         return bytes_or_null(self.value_at, self.value_size)
 
     @property
+    def headers_size(self):
+        """How many bytes of the record its headers take."""
+        return self.end_at - self.headers_at if self.header_count else 0
+
+    @property
     def headers(self):
         """The headers in order, as (name, value or None). Bytes that are not UTF-8 become lone surrogates.
 

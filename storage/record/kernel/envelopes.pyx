@@ -325,3 +325,39 @@ def envelope_run_size(
 
 
 json_text.make_base64()
+
+
+def json_string(data):
+    """Return True and the bytes as a JSON string if they are UTF-8, otherwise False and their base64 in quotes."""
+    cdef PinnedBuffer buffer = PinnedBuffer(data)
+    cdef wire.Bytes end = buffer.data + buffer.size
+    cdef bint is_unlocked = buffer.size >= limits.UNLOCKED_BYTES_MIN
+    cdef int64_t size
+    cdef bytes text
+    cdef uint8_t* start
+    cdef uint8_t* target
+    if is_unlocked:
+        with nogil:
+            size = json_text.text_size(buffer.data, buffer.size, end)
+    else:
+        size = json_text.text_size(buffer.data, buffer.size, end)
+    is_text = size != json_text.NO_TEXT
+    if not is_text:
+        size = json_text.base64_size(buffer.size)
+    text = PyBytes_FromStringAndSize(NULL, size + 2 + json_text.SLACK)
+    start = <uint8_t*>PyBytes_AS_STRING(text)
+    if is_unlocked:
+        with nogil:
+            target = put_string(start, size, buffer.data, buffer.size)
+    else:
+        target = put_string(start, size, buffer.data, buffer.size)
+    return is_text, shortened(text, target - start)
+
+
+cdef inline uint8_t* put_string(uint8_t* target, int64_t text_size, wire.Bytes data, int64_t size) noexcept nogil:
+    """Write the bytes in quotes: as text of that size, or as base64 if they are none."""
+    cdef const uint8_t* limit = target + text_size + 2
+    cdef uint8_t* text = put(target, b'"', 1)
+    if json_text.put_text(&text, limit, data, size, data + size):
+        text = json_text.put_base64(put(target, b'"', 1), data, size)
+    return put(text, b'"', 1)

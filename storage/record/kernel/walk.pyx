@@ -22,6 +22,21 @@ cdef enum:
     MALFORMED = -1
 
 
+def count_frames(source, int64_t many):
+    """Return how many frames there are by their lengths alone, up to one more than `many`."""
+    cdef PinnedBuffer buffer = PinnedBuffer(source)
+    cdef int64_t count = 0, length
+    cdef Py_ssize_t at = 0
+    with nogil:
+        while count <= many and buffer.size - at > SMALLEST_FRAME:
+            length = <int32_t>wire.load32(buffer.data + at + wire.LENGTH_AT)
+            if length < SMALLEST_LENGTH or length > buffer.size - at - wire.LOG_OVERHEAD:
+                break
+            at += length + wire.LOG_OVERHEAD
+            count += 1
+    return count
+
+
 cdef class Frame:
     """One batch or legacy entry: where it lies and what its header says. Frozen."""
 

@@ -210,3 +210,12 @@ def test_jq_reads_what_is_written() -> None:
     # Passed through jq, envelopes are still those of the same records.
     through = subprocess.run([jq, "-c", "."], input=lines, capture_output=True, check=True).stdout
     assert [tidy(row) for row in rows_of_envelopes(through, timestamp_ms=0)] == [tidy(row) for row in written]
+
+
+@pytest.mark.property
+@given(rows, st.none() | st.dictionaries(st.text(), st.integers() | st.dictionaries(st.text(), st.text())))
+def test_indented_is_the_line_as_python_indents_it(row: Row, batch: dict[str, object] | None) -> None:
+    (record,) = records_of(row)
+    fields = json.loads(ORDERS.line(record)) | ({} if batch is None else {"batch": batch})
+    expected = json.dumps(fields, ensure_ascii=False, indent=2) + "\n"
+    assert ORDERS.indented(record, batch).decode() == expected

@@ -59,3 +59,10 @@ def test_nothing_is_lost(headers: list[tuple[bytes, bytes | None]]) -> None:
 
 def raw(escaped: bytes) -> bytes:
     return ESCAPE.sub(lambda found: LETTERS[found[1]] if found[1] else bytes.fromhex(found[2].decode()), escaped)
+
+
+@pytest.mark.parametrize("value", [b"\0ab\xff" * 50_000, "ü\n".encode() * 70_000])
+def test_a_large_value_is_escaped_like_a_small_one(value: bytes) -> None:
+    escaped = lines_of([("h", value)])
+    assert raw(escaped.removeprefix(b"h: ").removesuffix(b"\n")) == value
+    assert escaped.removeprefix(b"h: ").count(b"\n") == 1

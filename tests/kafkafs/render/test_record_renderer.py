@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,21 +12,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkafs.locator.formats import Format
+from kafkafs.render import record_cost
 from kafkafs.render.chunks import CHUNK_BYTES, chunks
 from kafkafs.render.envelope import Envelope
 from kafkafs.render.hex_dump import hex_dump
+from kafkafs.render.record_cost import rendered_within_memory
 from kafkafs.render.record_renderer import RecordRenderer
-from storage.record import batches_of_rows, read_batches
+from storage.budget import Budget
+from storage.errors import DecompressedTooLargeError
+from storage.record import batches_of_rows, check_share, read_batches
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from storage.record import Record
     from storage.record.encoding import Row
 
 T = 1_700_000_000_000
+MIB = 1 << 20
 
 
 def records_of(*rows: Row) -> list[Record]:
-    return [record for data in batches_of_rows(rows) for batch in read_batches(data) for record in batch.records()]
+    batches = batches_of_rows(rows, max_bytes=64 * MIB)
+    return [record for data in batches for batch in read_batches(data) for record in batch.records()]
 
 
 FULL, EMPTY, NULL = RECORDS = records_of(
@@ -110,3 +119,66 @@ def test_a_dump_is_that_of_the_real_tool(data: bytes) -> None:
     if hexdump is None:
         pytest.skip("hexdump is not installed")
     assert hex_dump(data) == subprocess.run([hexdump, "-C"], input=data, capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("form", "row"),
+    [
+        (Format.JSONL, (T, None, bytes(17 * MIB), ())),
+        (Format.JSON, (T, bytes(17 * MIB), None, ())),
+        (Format.HEX, (T, None, bytes(34 * MIB), ())),
+        (Format.HEADERS, (T, None, None, (("h", bytes(17 * MIB)),))),
+        (Format.JSONL, (T, None, None, (("h", bytes(17 * MIB)),))),
+    ],
+)
+def test_a_record_that_takes_too_much_memory_ends_a_run(
+    monkeypatch: pytest.MonkeyPatch, form: Format, row: Row
+) -> None:
+    monkeypatch.setattr(record_cost, "MEMORY", Budget(1 << 30))
+    monkeypatch.setattr(record_cost, "check_share", partial(check_share, budget=record_cost.MEMORY))
+    large, small = records_of(row), records_of((T, b"k", b"v", (("h", b"1"),)))
+    renderer = RecordRenderer(form, "orders", 0)
+    found = renderer.run([*small, *large, *small])
+    assert next(found) == b"".join(renderer.run(small))
+    with pytest.raises(DecompressedTooLargeError, match=f"making 0{form.value} would take about"):
+        next(found)
+
+
+def test_memory_for_a_large_record_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = Budget(1 << 30)
+    monkeypatch.setattr(record_cost, "MEMORY", budget)
+    (record,) = records_of((T, None, bytes(MIB), ()))
+    least_bytes = []
+
+    def watched(record: Record) -> bytes:
+        least_bytes.append(budget.left_bytes)
+        return Envelope("orders", 0).line(record)
+
+    assert len(rendered_within_memory(Format.JSONL, watched, record)) > 6 * MIB
+    assert least_bytes == [(1 << 30) - 16 * MIB]
+    assert budget.left_bytes == 1 << 30
+
+
+def test_what_comes_before_a_failure_is_given() -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"first"
+        raise RuntimeError("made no piece")
+
+    found = chunks(pieces(), end=b"\n")
+    assert next(found) == b"first\n"
+    with pytest.raises(RuntimeError, match="made no piece"):
+        next(found)
+
+
+def test_a_large_piece_is_given_as_it_is() -> None:
+    large = bytes(CHUNK_BYTES)
+    found = list(chunks([b"a", large, b"b", large], end=b"\n"))
+    assert found == [b"a\n", large, b"\nb\n", large, b"\n"]
+    assert found[1] is found[3] is large
+
+
+@pytest.mark.parametrize("form", [Format.VALUE, Format.KEY])
+def test_values_and_keys_are_counted_without_being_made(form: Format) -> None:
+    renderer = RecordRenderer(form, "orders", 0)
+    assert renderer.run_bytes(RECORDS) == len(b"".join(renderer.run(RECORDS)))
+    assert RecordRenderer(Format.HEX, "orders", 0).run_bytes(RECORDS) is None

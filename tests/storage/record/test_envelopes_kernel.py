@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import CorruptBatchError, MalformedRecordsError
-from storage.record import RecordBatch, batches_of_rows, envelope_lines, envelope_lines_size, read_batches
+from storage.record import (
+    RecordBatch,
+    batches_of_rows,
+    envelope_lines,
+    envelope_lines_size,
+    json_string,
+    read_batches,
+)
 from storage.testing.codec import (
     CODECS,
     LOG_APPEND_TIME,
@@ -56,6 +63,9 @@ some_bytes = st.one_of(
     st.binary(max_size=40),
 )
 names = some_bytes.map(lambda name: name.decode("utf-8", "surrogateescape"))
+
+
+LARGE_BYTES = 1 << 15  # from which the kernel works without Python's lock
 
 
 @st.composite
@@ -279,3 +289,14 @@ def test_a_section_cut_anywhere_is_damage(codec: int) -> None:
         for look in (envelope_lines, envelope_lines_size):
             with pytest.raises(MalformedRecordsError):
                 look(batch, batch.records_data(), BEGINNING)
+
+
+@pytest.mark.property
+@given(st.binary() | st.text().map(str.encode), st.integers(0, 3), st.booleans())
+def test_a_string_is_what_python_makes_of_it(data: bytes, times: int, is_large: bool) -> None:
+    data = data * times * (LARGE_BYTES // max(len(data), 1) + 1 if is_large else 1)
+    try:
+        expected = True, json.dumps(data.decode(), ensure_ascii=False).encode()
+    except UnicodeDecodeError:
+        expected = False, b'"%b"' % b64encode(data)
+    assert json_string(data) == expected

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hostile.bombs import legacy_records
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.errors import CorruptBatchError, InvalidRecordError, MalformedRecordsError
-from storage.record import Codec, LegacyBatch, TimestampType, encode_entries, encode_wrapper, read_batches
+from storage.errors import CorruptBatchError, DecompressedTooLargeError, InvalidRecordError, MalformedRecordsError
+from storage.record import Codec, LegacyBatch, TimestampType, encode_entries, encode_wrapper, legacy, read_batches
+from storage.record.kernel.walk import count_frames
 from storage.testing import strategies
 from storage.testing.codec import (
     GZIP,
@@ -145,3 +147,20 @@ def test_damage_under_a_right_checksum_is_an_error_or_a_record(data: bytes) -> N
                 assert record.value is None or len(record.value) == record.value_size
     except CorruptBatchError as error:
         assert error.position is not None  # noqa: PT017 - an error is allowed, not demanded
+
+
+@pytest.mark.parametrize(("codec", "magic"), [(1, 0), (3, 1)])
+def test_a_wrapper_of_very_many_entries_is_refused_before_they_are_made(
+    monkeypatch: pytest.MonkeyPatch, codec: int, magic: int
+) -> None:
+    monkeypatch.setattr(legacy, "_inner_entries", pytest.fail)
+    wrapper = legacy_records(magic, codec, 700_000)
+    with pytest.raises(DecompressedTooLargeError, match="records take about"):
+        next(only(wrapper).records())
+
+
+def test_frames_are_counted_up_to_one_more_than_wanted() -> None:
+    entries = b"".join(encode_entry(entry_of(OracleRecord(0, 0, None, b"value"), magic=1)) for _ in range(5))
+    assert [count_frames(entries, many) for many in (0, 3, 4, 5, 100)] == [1, 4, 5, 5, 5]
+    assert count_frames(entries[:-1], 100) == 4
+    assert count_frames(b"", 100) == count_frames(bytes(100), 100) == 0
