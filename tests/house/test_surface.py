@@ -228,6 +228,7 @@ SURFACE = {
         "envelope_lines",
         "envelope_lines_size",
         "envelope_run_size",
+        "json_string",
         "marker_batch",
         "merged",
         "read_batches",

@@ -13,7 +13,7 @@ from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 from kafkafs.content.held_files import HeldFiles
 from kafkafs.locator.formats import Format
 from kafkafs.render.record_renderer import RecordRenderer
-from kafkafs.tree.errors import DamagedError, GoneError, TooLargeError
+from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.options import Damage, TreeOptions
 from storage.log.view import Isolation
 from storage.record.encoding import BatchForm, batches_of_rows
@@ -388,20 +388,3 @@ def test_every_form_of_real_logs(views: Views, name: str, isolation: Isolation) 
         if last:
             assert views.read(source, f"last-{len(last)}..") == b"".join(value + b"\n" for value in last)
     assert forms >= 4
-
-
-@pytest.mark.parametrize("form", [Format.JSON, Format.HEX])
-def test_a_record_that_takes_too_much_memory_ends_a_range_or_is_passed_over(views: Views, form: Format) -> None:
-    lab = LogOnMemory({"max.message.bytes": "80000000"})
-    lab.log.append_as_leader(sent(b"before"))
-    (large,) = batches_of_rows([(NOW_MS, None, bytes(34 << 20), ())], form=BatchForm(codec=4), max_bytes=80 << 20)
-    lab.log.append_as_leader(large)
-    lab.log.append_as_leader(sent(b"after"))
-    reading = views.node(views.memory(lab), f"all{form}").open()
-    before = expected(views.memory(lab), lab, 0, 1, form)
-    assert bytes(reading.read(0, len(before))) == before
-    with pytest.raises(TooLargeError, match=r"making 1\.\w+ would take about"):
-        reading.read(len(before), 1)
-    reading.close()
-    skipping = views.memory(lab, TreeOptions(damage=Damage.SKIP))
-    assert views.read(skipping, f"all{form}") == before + expected(skipping, lab, 2, 3, form)
