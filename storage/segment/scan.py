@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from storage.errors import CorruptBatchError, FramingError, MisplacedBatchError, forget_frames
+from storage.errors import (
+    CorruptBatchError,
+    DecompressedTooLargeError,
+    FramingError,
+    MisplacedBatchError,
+    forget_frames,
+)
 from storage.offset_text import offsets_text
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
 from storage.record.layout import BATCH_HEADER_BYTES
@@ -236,7 +242,8 @@ class GappedScan:
         """Return the gap that an error leaves: of the iteration, or of a batch that the caller found damaged.
 
         A damaged batch's gap ends with the batch if another seems to begin there. Otherwise, and without a batch, the
-        gap ends at the next place where a sound batch begins.
+        gap ends at the next place where a sound batch begins. A batch that takes too much memory is not damaged, and
+        has its end where it says.
         """
         file = self._scan.file
         error = error.located(path=file.path)
@@ -246,6 +253,8 @@ class GappedScan:
         is_overrun = error is self._overrun
         if batch is None and is_zero(file, position, self.end):
             return Gap(position, None, error, is_unused=True, is_overrun=is_overrun)
+        if own_end is not None and isinstance(error, DecompressedTooLargeError):
+            return Gap(position, own_end, error, is_overrun=is_overrun)
         end = position_after(
             file, position, own_end, self.end, base_offset=self._base_offset, next_offset=self.next_offset
         )

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storage.errors import DecompressedTooLargeError
 from storage.files import Files
+from storage.segment import scan
+from storage.segment.scan import GappedScan, LogScan
 from storage.segment.sound_batch_search import find_sound_batch, position_after
 from storage.testing.codec import OracleRecord, batch_of, encode_batch
 from storage.testing.legacy_codec import encode_entry, entry_of
@@ -100,3 +103,16 @@ def test_batches_in_a_record_are_no_batches_of_the_log(tmp_path: Path, is_follow
 def test_many_batches_in_many_damaged_ones_take_no_forever(tmp_path: Path) -> None:
     parts = b"".join(batch(BASE + 5) + b"\0" for _ in range(20_000))
     assert gap_end(tmp_path, parts + batch(BASE + 1), len(parts)) == len(parts)
+
+
+def test_a_batch_that_is_too_large_ends_where_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "position_after", pytest.fail)
+    data = batch(BASE) + batch(BASE + 1)
+    (tmp_path / "log").write_bytes(data)
+    with Files().open_reading(tmp_path / "log") as file:
+        gapped = GappedScan(LogScan(file), BASE, end=len(data))
+        large = next(iter(gapped))
+        gap = gapped.gap_of(DecompressedTooLargeError("too large"), large)
+        assert gap.end == large.size_bytes
+        gapped.resume(gap)
+        assert [each.base_offset for each in gapped] == [BASE + 1]

@@ -30,6 +30,10 @@ BOMB_RECORDS: Final = 36_000_000
 VALUE_BYTES: Final = 250_000_000
 LEGACY_RECORDS: Final = 7_000_000
 EMPTY_PARTS: Final = 3_000_000
+MIDDLING_BYTES: Final = 16_000_000
+"""The largest value whose text as JSON still fits into what a batch is given of a budget of 1 GiB."""
+MIDDLING_RECORDS: Final = 590_000
+"""The same of records of old versions."""
 
 _BLOCK_BYTES: Final = 64 * 1024
 
@@ -194,6 +198,9 @@ def every_bomb() -> Iterator[Case]:
             ):
                 name = f"a bomb of {what} in {NAMES[codec]} of version {magic}"
                 yield Case(name, "bomb", in_log(make, scaled, magic, codec))
+    yield Case("a value that just fits", "bomb", in_log(value_batch, MIDDLING_BYTES, ZSTD))
+    yield Case("a value of version 1 that just fits", "bomb", in_log(legacy_value, MIDDLING_BYTES, 1, GZIP))
+    yield Case("records of version 1 that just fit", "bomb", in_log(legacy_records, MIDDLING_RECORDS, 1, GZIP))
 
 
 def many_bombs(store: HostileStore, scale: Scale) -> None:
