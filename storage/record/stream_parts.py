@@ -1,7 +1,8 @@
 """How many members or frames a compressed stream may have, each of which takes time to decompress.
 
-A part may hold nothing: a stream of 60 MB can have millions, and take half a minute for no output. A broker reads
-them; producers write one.
+A part may hold nothing: a stream of 60 MB can have millions, and take half a minute for no output. Each takes a call
+of a library that gives Python's lock away and takes it at once, which other threads cannot. A broker reads such
+streams; producers write one part.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from typing import Final
 
 from storage.errors import DecompressedTooLargeError
 
-PARTS_ALWAYS_ALLOWED: Final = 65_536
-PART_OUTPUT_BYTES: Final = 1024
+PARTS_ALWAYS_ALLOWED: Final = 4096
+PART_OUTPUT_BYTES: Final = 8192
 
 
 def check_parts(parts: int, produced_bytes: int, name: str) -> None:
