@@ -38,6 +38,7 @@ _GZIP_FAST_LEVEL: Final = 2  # of isal's own levels the one nearest to zlib's 6,
 _DEFLATE_EXPANSION_MAX: Final = 1032
 _GZIP_STEP_BYTES: Final = 64 * 1024
 _GZIP_FEED_BYTES: Final = 16 * 1024
+_GZIP_FIRST_FEED_BYTES: Final = 1024 * 1024
 # The library's stubs declare an instance.
 _ISAL_ERROR: Final = cast("type[Exception]", igzip_lib.IsalError)
 
@@ -143,11 +144,11 @@ def _compress_gzip(data: memoryview, level: int) -> bytes:
 
 
 def _decompress_gzip(data: memoryview, limit_bytes: int) -> bytes:
-    # One member is the rule, and its last four bytes say how much it holds. Members after the first get their
-    # input in pieces: what a member leaves over is copied, and there may be very many very small ones.
+    # One member is the rule, and its last four bytes say how much it holds. Members get their input in pieces, those
+    # after the first in small ones: what a member leaves over is copied, and there may be very many very small ones.
     declared_bytes = int.from_bytes(data[-4:], "little")
     step_bytes = min(declared_bytes, len(data) * _DEFLATE_EXPANSION_MAX) + 1
-    feed_bytes = len(data)
+    feed_bytes = _GZIP_FIRST_FEED_BYTES
     parts = []
     members = 0
     produced_bytes = 0

@@ -7,12 +7,12 @@ those after it.
 
 from __future__ import annotations
 
-import re
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import StorageError
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
+from storage.record.kernel.walk import next_header
 from storage.record.layout import LARGEST_OFFSET_DELTA, LOG_OVERHEAD_BYTES
 from storage.record.reading import read_batches
 
@@ -101,30 +101,40 @@ def find_sound_batch(
     many times the bytes read so far, as an attacker may have contrived, large ones are passed over.
     """
     offset_max = base_offset + LARGEST_OFFSET_DELTA
-    tried_bytes = 0
+    tried_bytes = read_bytes = 0
     looked_end = end if before is None else min(end, before + _HEADER_BYTES - 1)
-    for position, offset, size_bytes, read_bytes in _candidates(file, start, looked_end, base_offset, offset_max):
-        left_bytes = min(_TRIED_BYTES_MIN + _TRIES * read_bytes - tried_bytes, DEFAULT_OUTPUT_LIMIT_BYTES)
-        if position + size_bytes > end or size_bytes > left_bytes or not next_offset <= offset <= offset_max:
-            continue
-        tried_bytes += size_bytes
-        if _is_sound(file.read_at(position, size_bytes), offset_max):
-            return position
+    for position, window in _windows(file, start, looked_end):
+        at = 0
+        while True:
+            left_bytes = _TRIED_BYTES_MIN + _TRIES * (read_bytes + at) - tried_bytes
+            at, looked_at_bytes = next_header(
+                window,
+                at,
+                end - position,
+                offset_min=next_offset,
+                offset_max=offset_max,
+                left_bytes=min(left_bytes, DEFAULT_OUTPUT_LIMIT_BYTES),
+                growth=_TRIES,
+            )
+            tried_bytes += looked_at_bytes
+            if at < 0:
+                break
+            size_bytes = LOG_OVERHEAD_BYTES + int(_OFFSET_AND_LENGTH.unpack_from(window, at)[1])
+            if at + size_bytes > len(window):
+                tried_bytes += size_bytes
+            if _is_sound(file.read_at(position + at, size_bytes), offset_max):
+                return position + at
+            at += 1
+        read_bytes += len(window) - _HEADER_BYTES + 1
     return None
 
 
-def _candidates(
-    file: ReadableFile, start: int, end: int, base_offset: int, offset_max: int
-) -> Iterator[tuple[int, int, int, int]]:
-    """Yield positions with the upper half of an offset of the segment and a magic byte in the right places.
+def _windows(file: ReadableFile, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yield where windows of the file begin, and their bytes; a header is whole in one of them.
 
-    With each come the offset, the size of a batch there, and how many bytes were read before. A length is never 0, so
-    no batch begins in a hole, except with a part of its header in front of the hole's end: the rest is not read.
+    A length is never 0, so no batch begins in a hole, except with a part of its header in front of the hole's end: the
+    rest is not read.
     """
-    upper_halves = {base_offset >> 32, offset_max >> 32}
-    uppers = b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(upper_halves))
-    header = re.compile(rb"(?=(?:" + uppers + rb").{4}(?!\x00{4})[\x00-\x7f].{7}[\x00-\x02].)", re.DOTALL)
-    read_bytes = 0
     while end - start >= _HEADER_BYTES:
         data = file.data_from(start)
         start = max(start, data - _HEADER_BYTES + 1)
@@ -132,12 +142,7 @@ def _candidates(
         window = file.read_at(start, min(window_bytes, end - start))
         if len(window) < _HEADER_BYTES:
             return
-        for match in header.finditer(window):
-            offset, length = _OFFSET_AND_LENGTH.unpack_from(window, match.start())
-            size_bytes = LOG_OVERHEAD_BYTES + length
-            if size_bytes >= _BATCH_BYTES_MIN:
-                yield start + match.start(), offset, size_bytes, read_bytes + match.start()
-        read_bytes += len(window) - _HEADER_BYTES + 1
+        yield start, window
         start += len(window) - _HEADER_BYTES + 1
 
 

@@ -20,6 +20,32 @@ cdef enum:
     ENTRY_ATTRIBUTES_AT = 17
     ENTRY_TIMESTAMP_AT = 18
     MALFORMED = -1
+    CRC_AT = 17
+    CRC_COVERS_FROM = 21
+
+# What a byte adds to the CRC-32 of an entry.
+cdef uint32_t[256] ENTRY_CRCS
+
+
+cdef void make_entry_crcs() noexcept:
+    cdef uint32_t number, crc
+    cdef int bit
+    for number in range(256):
+        crc = number
+        for bit in range(8):
+            crc = crc >> 1 ^ (0xEDB88320 if crc & 1 else 0)
+        ENTRY_CRCS[number] = crc
+
+
+make_entry_crcs()
+
+
+cdef inline uint32_t entry_checksum(const uint8_t* data, int64_t size) noexcept nogil:
+    cdef uint32_t crc = 0xFFFFFFFF
+    cdef int64_t index
+    for index in range(size):
+        crc = crc >> 8 ^ ENTRY_CRCS[(crc ^ data[index]) & 0xFF]
+    return ~crc
 
 
 def count_frames(source, int64_t many):
@@ -35,6 +61,48 @@ def count_frames(source, int64_t many):
             at += length + wire.LOG_OVERHEAD
             count += 1
     return count
+
+
+cdef inline bint has_checksum(const uint8_t* data, int64_t size) noexcept nogil:
+    """True if a whole frame has the checksum that it says."""
+    if data[wire.MAGIC_AT] == 2:
+        return size >= wire.HEADER_SIZE and wire.load32(data + CRC_AT) == checksum(
+            data + CRC_COVERS_FROM, size - CRC_COVERS_FROM
+        )
+    return wire.load32(data + ENTRY_CRC_AT) == entry_checksum(data + wire.MAGIC_AT, size - wire.MAGIC_AT)
+
+
+def next_header(
+    window, Py_ssize_t start, int64_t end, *, int64_t offset_min, int64_t offset_max, int64_t left_bytes, int64_t growth
+):
+    """Return where from `start` on a batch seems to begin, or -1, and how many bytes were looked at for checksums.
+
+    It has an offset of these, ends before `end`, which may be after the window, and has the right checksum if it ends
+    in the window. One that has more bytes than are left is passed over: `left_bytes`, and `growth` for each byte
+    passed, less those looked at.
+    """
+    cdef PinnedBuffer buffer = PinnedBuffer(window)
+    cdef const uint8_t* data
+    cdef int64_t looked_at = 0, size, offset
+    cdef Py_ssize_t at, found = -1
+    with nogil:
+        for at in range(start, buffer.size - SMALLEST_FRAME):
+            data = buffer.data + at
+            if data[wire.MAGIC_AT] > 2:
+                continue
+            size = <int64_t><int32_t>wire.load32(data + wire.LENGTH_AT) + wire.LOG_OVERHEAD
+            if size < SMALLEST_LENGTH + wire.LOG_OVERHEAD or size > end - at:
+                continue
+            offset = <int64_t>wire.load64(data)
+            if not offset_min <= offset <= offset_max or size > left_bytes + growth * (at - start) - looked_at:
+                continue
+            if size <= buffer.size - at:
+                looked_at += size
+                if not has_checksum(data, size):
+                    continue
+            found = at
+            break
+    return found, looked_at
 
 
 cdef class Frame:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from storage.errors import DecompressedTooLargeError
+from storage.errors import CorruptBatchError, DecompressedTooLargeError
 from storage.files import Files
-from storage.segment import scan
+from storage.record import read_batches
+from storage.segment import scan, sound_batch_search
 from storage.segment.scan import GappedScan, LogScan
 from storage.segment.sound_batch_search import find_sound_batch, position_after
 from storage.testing.codec import OracleRecord, batch_of, encode_batch
 from storage.testing.legacy_codec import encode_entry, entry_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BASE = 2**32 - 20
 
@@ -116,3 +117,54 @@ def test_a_batch_that_is_too_large_ends_where_it_says(tmp_path: Path, monkeypatc
         assert gap.end == large.size_bytes
         gapped.resume(gap)
         assert [each.base_offset for each in gapped] == [BASE + 1]
+
+
+def by_trying_each_place(data: bytes, start: int, next_offset: int) -> int | None:
+    """Return where the next sound batch begins, as the search promises, without its limits."""
+    for at in range(start, len(data)):
+        try:
+            found = next(read_batches(data[at:]), None)
+            if found is None:
+                continue
+            found.check_crc()
+        except CorruptBatchError:
+            continue
+        if next_offset <= found.base_offset <= found.last_offset <= BASE + 2**31 - 1:
+            return at
+    return None
+
+
+@pytest.mark.property
+@given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 2**32), st.integers(0, 40), st.sampled_from([64, 200]))
+def test_it_finds_what_trying_each_place_finds(kinds: list[int], seed: int, start: int, window_bytes: int) -> None:
+    rng, pieces = random.Random(seed), []
+    for kind in kinds:
+        offset = BASE + rng.randrange(-5, 40)
+        sound = encode_entry(entry_of(OracleRecord(offset, 1000, b"k", b"v" * 9), kind)) if kind < 2 else batch(offset)
+        flipped = bytearray(sound)
+        flipped[rng.randrange(8, len(sound))] ^= 1 << rng.randrange(8)
+        pieces.append(
+            (sound, sound, sound, bytes(flipped), sound[: rng.randrange(len(sound))], rng.randbytes(30))[kind]
+        )
+    data = b"".join(pieces)
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as directory:
+        patch.setattr(sound_batch_search, "_WINDOW_BYTES", window_bytes)
+        found = find(Path(directory), data, next_offset=BASE, start=start)
+    assert found == by_trying_each_place(data, start, BASE)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        (BASE + 9).to_bytes(8, "big") + bytes.fromhex("0000000e 00000000 00 00 ffffffff ffffffff"),
+        (BASE + 9).to_bytes(8, "big") + bytes.fromhex("00000031 00000000 02 00000007") + bytes(40),
+        (BASE + 9).to_bytes(8, "big") + bytes.fromhex("00011170 00000000 02 00000007 000000"),
+    ],
+)
+def test_what_looks_like_very_many_batches_is_tried_without_making_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: bytes
+) -> None:
+    made = []
+    monkeypatch.setattr(sound_batch_search, "_is_sound", lambda *data: bool(made.append(data)))
+    assert find(tmp_path, header * (4_000_000 // len(header))) is None
+    assert len(made) < 2000
