@@ -42,7 +42,10 @@ def chunks(pieces: Iterable[bytes | None], *, end: bytes = b"") -> Iterator[byte
     if chunk := _joined(held, end):
         yield chunk
     if failure is not None:
-        raise failure
+        try:
+            raise failure
+        finally:
+            failure = None  # or the error and this frame would keep each other, and what was rendered
 
 
 def _joined(held: list[bytes], end: bytes) -> bytes:

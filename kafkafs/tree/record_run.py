@@ -19,7 +19,7 @@ from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.held_segments import HeldSegments
 from kafkafs.tree.range_sizes import RangeKey, RangeSize
 from kafkafs.tree.visible_batches import VisibleBatch
-from storage.errors import CorruptBatchError
+from storage.errors import CorruptBatchError, forget_frames
 from storage.record import BATCH_HEADER_BYTES
 from storage.segment import Kind
 
@@ -136,13 +136,17 @@ class RecordRun:
                 yield position, _joined([piece.data for piece in pieces])
                 position += sum(piece.size_bytes for piece in pieces)
         except _REMOVED_OR_DAMAGED as error:
+            forget_frames(error)  # they hold decoded batches, and the error is raised later
             failure = error
         if failure is None and known_bytes not in (None, position):
             failure = self.gone()
         if failure is None or isinstance(failure, DamagedError):
             self._put_size(None if failure else position)
         if failure is not None:
-            raise failure
+            try:
+                raise failure
+            finally:
+                failure = None  # or the error and this frame would keep each other
 
     def _put_size(self, size_bytes: int | None) -> None:
         """Remember the size; None if damage keeps it unknown."""
@@ -193,13 +197,17 @@ class RecordRun:
             if size_bytes is not None:
                 yield Piece(UNSETTLED, -1, size_bytes, b"", first_offset=first_offset)
                 return
+        failure: CorruptBatchError | None = None
         try:
             for data in self._chunks(batch):
                 yield Piece(UNSETTLED, -1, len(data), data, first_offset=first_offset)
                 first_offset = UNKNOWN_OFFSET
         except CorruptBatchError as error:
+            forget_frames(error)  # it is kept, and they hold the records
             path, position = batch.segment.path(Kind.LOG), batch.batch.position
-            self._visible.pass_over(error.located(path=path, position=position, offset=batch.batch.base_offset))
+            failure = error.located(path=path, position=position, offset=batch.batch.base_offset)
+        if failure is not None:
+            self._visible.pass_over(failure)
 
     def _chunks(self, batch: VisibleBatch) -> Iterator[bytes]:
         if self._renderer is None:
@@ -244,11 +252,15 @@ def _in_groups(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
                 yield held
                 held, held_bytes = [], 0
     except _REMOVED_OR_DAMAGED as error:
+        forget_frames(error)
         failure = error
     if held:
         yield held
     if failure is not None:
-        raise failure
+        try:
+            raise failure
+        finally:
+            failure = None
 
 
 def _joined(held: list[Buffer]) -> Buffer:

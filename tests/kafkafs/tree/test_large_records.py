@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,10 +11,13 @@ from memory_logs import NOW_MS, LogOnMemory, sent
 from kafkafs.locator.formats import Format
 from kafkafs.tree.errors import TooLargeError
 from kafkafs.tree.options import Damage, TreeOptions
+from storage.budget import MEMORY
 from storage.errors import DecompressedTooLargeError
 from storage.record.encoding import BatchForm, batches_of_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conftest import Views
 
 LARGE_BYTES = 34 << 20
@@ -46,3 +50,23 @@ def test_the_stored_batch_of_a_large_record_is_small(views: Views) -> None:
     assert views.read(views.memory(lab), "1.batch") == bytes(batches[1].view(0, batches[1].size_bytes))
     with pytest.raises(DecompressedTooLargeError, match=r"making 1\.jsonl would take about"):
         views.read(views.memory(lab), "1.jsonl")
+
+
+@pytest.fixture
+def without_gc() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_gc")
+def test_a_range_that_fails_keeps_no_decoded_batch(views: Views) -> None:
+    source = views.memory(log_with_a_large_record())
+    left_bytes = MEMORY.left_bytes
+    for _ in range(3):
+        reading = views.node(source, "all.hex").open()
+        with pytest.raises(TooLargeError):
+            reading.read(1000, 1)
+        reading.close()
+    assert left_bytes - MEMORY.left_bytes <= 2 * LARGE_BYTES  # what the cache of batches keeps
