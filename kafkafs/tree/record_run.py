@@ -114,7 +114,8 @@ class RecordRun:
                     return
         except (GoneError, FileNotFoundError):
             return
-        except DamagedError:
+        except DamagedError as error:
+            forget_frames(error)
             self._put_size(None)
         else:
             self._put_size(position)

@@ -316,9 +316,9 @@ class VisibleLog:
 
     def pass_over(self, error: CorruptBatchError) -> None:
         """Log the damage, and raise it as `DamagedError` unless damage is skipped."""
-        failure = self._damaged(error)
+        self._cache.report(error)
         if not self._skips:
-            raise failure
+            raise damaged(error)  # in no variable: the error and this frame would keep each other
         self._skipped = self._skipped or set()
         self._skipped.add((error.path, error.position))
 

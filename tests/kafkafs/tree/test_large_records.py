@@ -65,7 +65,9 @@ def test_a_range_that_fails_keeps_no_decoded_batch(views: Views) -> None:
     source = views.memory(log_with_a_large_record())
     left_bytes = MEMORY.left_bytes
     for _ in range(3):
-        reading = views.node(source, "all.hex").open()
+        node = views.node(source, "all.hex")
+        node.attributes()
+        reading = node.open()
         with pytest.raises(TooLargeError):
             reading.read(1000, 1)
         reading.close()
