@@ -13,7 +13,7 @@ from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.render.batch_member import BATCH_FIELD
-from storage.record import TimestampType, json_string
+from storage.record import TimestampType, json_member
 
 if TYPE_CHECKING:
     from storage.record import Record
@@ -33,7 +33,7 @@ class Envelope:
     def line(self, record: Record) -> bytes:
         """Return the envelope on one line, with its newline."""
         beginning = f"{self._start}{place_members(record)},".encode()
-        return b"".join((beginning, data_members(record), b"}\n"))
+        return b"".join((beginning, *_data_parts(record), b"}\n"))
 
     def indented(self, record: Record, batch: dict[str, object] | None = None) -> bytes:
         """The envelope for people to read, with a newline after it; of the batch it says `batch`, if anything."""
@@ -41,8 +41,8 @@ class Envelope:
         headers = _indented({"headers": []}) if record.header_count == 0 else _indented_headers(record)
         members = [
             place,
-            _member(b'  "key', record.key, b": "),
-            _member(b'  "value', record.value, b": "),
+            json_member(b'  "key', record.key, b": "),
+            json_member(b'  "value', record.value, b": "),
             headers,
         ]
         if batch is not None:
@@ -60,26 +60,34 @@ def place_members(record: Record) -> str:
 
 def data_members(record: Record) -> bytes:
     """The members of an object that say what is in a record, without the braces."""
-    return b",".join((_member(b'"key', record.key), _member(b'"value', record.value), headers_member(record)))
+    return b"".join(_data_parts(record))
 
 
 def headers_member(record: Record) -> bytes:
     """The member of an object that has the record's headers."""
+    return b"".join(_header_parts(record))
+
+
+def _data_parts(record: Record) -> tuple[bytes, ...]:
+    key, value = json_member(b'"key', record.key, b":"), json_member(b'"value', record.value, b":")
+    return key, b",", value, b",", *_header_parts(record)
+
+
+def _header_parts(record: Record) -> list[bytes]:
     if record.header_count == 0:
-        return b'"headers":[]'
-    headers = [
-        b"".join((b"{", _member(b'"key', _name_bytes(name)), b",", _member(b'"value', value), b"}"))
-        for name, value in record.headers
-    ]
-    return b"".join((b'"headers":[', b",".join(headers), b"]"))
-
-
-def _member(beginning: bytes, data: bytes | None, colon: bytes = b":") -> bytes:
-    """Return a member whose name begins like this, and ends with it if the bytes are text."""
-    if data is None:
-        return b'%b"%bnull' % (beginning, colon)
-    is_text, value = json_string(data)
-    return b"".join((beginning, b'"' if is_text else b'_base64"', colon, value))
+        return [b'"headers":[]']
+    parts = [b'"headers":']
+    separator = b"["
+    for name, value in record.headers:
+        parts += (
+            separator,
+            json_member(b'{"key', _name_bytes(name), b":"),
+            json_member(b',"value', value, b":"),
+            b"}",
+        )
+        separator = b","
+    parts.append(b"]")
+    return parts
 
 
 def _name_bytes(name: str) -> bytes:
@@ -96,9 +104,9 @@ def _indented_headers(record: Record) -> bytes:
         b"".join(
             (
                 b"    {\n",
-                _member(b'      "key', _name_bytes(name), b": "),
+                json_member(b'      "key', _name_bytes(name), b": "),
                 b",\n",
-                _member(b'      "value', value, b": "),
+                json_member(b'      "value', value, b": "),
                 b"\n    }",
             )
         )

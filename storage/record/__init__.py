@@ -35,7 +35,7 @@ from storage.record.encoding import (
 )
 from storage.record.kernel.decode import Record, RecordIterator
 from storage.record.kernel.dump import record_line
-from storage.record.kernel.envelopes import envelope_lines, envelope_lines_size, envelope_run_size, json_string
+from storage.record.kernel.envelopes import envelope_lines, envelope_lines_size, envelope_run_size, json_member
 from storage.record.kernel.matching import Criteria
 from storage.record.kernel.pinned_buffer import LeasedBuffer
 from storage.record.kernel.records_data import EncodedBatch
@@ -116,7 +116,7 @@ __all__ = [
     "envelope_lines",
     "envelope_lines_size",
     "envelope_run_size",
-    "json_string",
+    "json_member",
     "marker_batch",
     "merged",
     "read_batches",

@@ -228,7 +228,7 @@ SURFACE = {
         "envelope_lines",
         "envelope_lines_size",
         "envelope_run_size",
-        "json_string",
+        "json_member",
         "marker_batch",
         "merged",
         "read_batches",

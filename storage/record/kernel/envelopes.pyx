@@ -27,6 +27,7 @@ cdef enum:
     LINE_ROOM = 104  # what a line without headers usually takes besides its beginning and its record
     LEAST_RECORD = 7
     LITTLE = 65536
+    BASE64_NAME_END = 8  # _base64"
 
 # The records that are still to be shown, and what is the same in the lines of all.
 cdef struct Source:
@@ -327,37 +328,53 @@ def envelope_run_size(
 json_text.make_base64()
 
 
-def json_string(data):
-    """Return True and the bytes as a JSON string if they are UTF-8, otherwise False and their base64 in quotes."""
-    cdef PinnedBuffer buffer = PinnedBuffer(data)
-    cdef wire.Bytes end = buffer.data + buffer.size
-    cdef bint is_unlocked = buffer.size >= limits.UNLOCKED_BYTES_MIN
-    cdef int64_t size
-    cdef bytes text
+def json_member(bytes beginning not None, bytes data, bytes colon not None):
+    """Return a member whose name begins like this: with the bytes as text, or as base64, which the name ends with.
+
+    Null bytes have a null, and text and base64 stand in quotes. What is large is written without Python's lock.
+    """
+    cdef wire.Bytes source = NULL
+    cdef int64_t size = -1, text_size = 4
+    cdef Py_ssize_t beginning_size = PyBytes_GET_SIZE(beginning), colon_size = PyBytes_GET_SIZE(colon)
+    cdef bint is_text = True
+    cdef bytes member
     cdef uint8_t* start
     cdef uint8_t* target
-    if is_unlocked:
-        with nogil:
-            size = json_text.text_size(buffer.data, buffer.size, end)
+    if data is not None:
+        source = <wire.Bytes>PyBytes_AS_STRING(data)
+        size = PyBytes_GET_SIZE(data)
+        if size < limits.UNLOCKED_BYTES_MIN:
+            text_size = json_text.text_size(source, size, source + size)
+        else:
+            with nogil:
+                text_size = json_text.text_size(source, size, source + size)
+        is_text = text_size != json_text.NO_TEXT
+        if not is_text:
+            text_size = json_text.base64_size(size)
+    member = PyBytes_FromStringAndSize(
+        NULL, beginning_size + colon_size + text_size + BASE64_NAME_END + 2 + json_text.SLACK
+    )
+    start = <uint8_t*>PyBytes_AS_STRING(member)
+    target = put(start, PyBytes_AS_STRING(beginning), beginning_size)
+    target = put(target, b'"', 1) if is_text else put(target, b'_base64"', BASE64_NAME_END)
+    target = put(target, PyBytes_AS_STRING(colon), colon_size)
+    if data is None:
+        target = put(target, b"null", 4)
+    elif size < limits.UNLOCKED_BYTES_MIN:
+        target = put_string(target, text_size, is_text, source, size)
     else:
-        size = json_text.text_size(buffer.data, buffer.size, end)
-    is_text = size != json_text.NO_TEXT
-    if not is_text:
-        size = json_text.base64_size(buffer.size)
-    text = PyBytes_FromStringAndSize(NULL, size + 2 + json_text.SLACK)
-    start = <uint8_t*>PyBytes_AS_STRING(text)
-    if is_unlocked:
         with nogil:
-            target = put_string(start, size, buffer.data, buffer.size)
-    else:
-        target = put_string(start, size, buffer.data, buffer.size)
-    return is_text, shortened(text, target - start)
+            target = put_string(target, text_size, is_text, source, size)
+    return shortened(member, target - start)
 
 
-cdef inline uint8_t* put_string(uint8_t* target, int64_t text_size, wire.Bytes data, int64_t size) noexcept nogil:
-    """Write the bytes in quotes: as text of that size, or as base64 if they are none."""
-    cdef const uint8_t* limit = target + text_size + 2
+cdef inline uint8_t* put_string(
+    uint8_t* target, int64_t text_size, bint is_text, wire.Bytes data, int64_t size
+) noexcept nogil:
+    """Write the bytes in quotes: as text of that size, or as base64."""
     cdef uint8_t* text = put(target, b'"', 1)
-    if json_text.put_text(&text, limit, data, size, data + size):
-        text = json_text.put_base64(put(target, b'"', 1), data, size)
+    if is_text:
+        json_text.put_text(&text, text + text_size, data, size, data + size)
+    else:
+        text = json_text.put_base64(text, data, size)
     return put(text, b'"', 1)

@@ -19,7 +19,7 @@ from storage.record import (
     batches_of_rows,
     envelope_lines,
     envelope_lines_size,
-    json_string,
+    json_member,
     read_batches,
 )
 from storage.testing.codec import (
@@ -296,7 +296,8 @@ def test_a_section_cut_anywhere_is_damage(codec: int) -> None:
 def test_a_string_is_what_python_makes_of_it(data: bytes, times: int, is_large: bool) -> None:
     data = data * times * (LARGE_BYTES // max(len(data), 1) + 1 if is_large else 1)
     try:
-        expected = True, json.dumps(data.decode(), ensure_ascii=False).encode()
+        expected = b'"key": ' + json.dumps(data.decode(), ensure_ascii=False).encode()
     except UnicodeDecodeError:
-        expected = False, b'"%b"' % b64encode(data)
-    assert json_string(data) == expected
+        expected = b'"key_base64": "%b"' % b64encode(data)
+    assert json_member(b'"key', data, b": ") == expected
+    assert json_member(b'"key', None, b":") == b'"key":null'
