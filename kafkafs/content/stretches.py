@@ -40,9 +40,8 @@ _AHEAD_BYTES_MAX: Final = 8 * 1024 * 1024
 """How many rendered bytes of one stretch are made ahead of their reader."""
 _AHEAD_S_MAX: Final = 0.25
 """How long a stretch is rendered ahead of its reader: a small batch may hold many bytes, and the reader may stop."""
-
-
 _TOO_LARGE_MAX: Final = 1000
+"""How many batches of a file are known to be too large."""
 
 
 class Stretch(Protocol):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _FRAME: Final = Struct(">qiib")  # offset, length, leader epoch or CRC, magic
 _OFFSET_AND_LENGTH: Final = Struct(">qi")
 _HEADER_BYTES: Final = 18  # the bytes from which a reader recognises a batch
+_OFFSET_MAX: Final = 2**63 - 1
 _BATCH_BYTES_MIN: Final = LOG_OVERHEAD_BYTES + 14
 _MAGIC_MAX: Final = 2
 _WINDOW_BYTES: Final = 64 * 1024
@@ -100,7 +101,9 @@ def find_sound_batch(
     batch at each place where the bytes look like a header, unless it is larger than a reader takes. Where that comes to
     many times the bytes read so far, as an attacker may have contrived, large ones are passed over.
     """
-    offset_max = base_offset + LARGEST_OFFSET_DELTA
+    offset_max = min(base_offset + LARGEST_OFFSET_DELTA, _OFFSET_MAX)
+    if next_offset > offset_max:
+        return None
     tried_bytes = read_bytes = 0
     looked_end = end if before is None else min(end, before + _HEADER_BYTES - 1)
     for position, window in _windows(file, start, looked_end):

@@ -6,10 +6,11 @@ lock away and wait for it as often.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
 
 from storage.errors import DecompressedTooLargeError, DecompressionError
+from storage.record.kernel cimport wire
 from storage.record.kernel.pinned_buffer cimport PinnedBuffer
 
 cdef enum:
@@ -66,10 +67,6 @@ cdef struct Blocks:
     bint is_xerial
 
 
-cdef inline int32_t big(const uint8_t* at) noexcept nogil:
-    return <int32_t>(<uint32_t>at[0] << 24 | <uint32_t>at[1] << 16 | <uint32_t>at[2] << 8 | at[3])
-
-
 cdef inline Py_ssize_t little(const uint8_t* at, Py_ssize_t size) noexcept nogil:
     cdef Py_ssize_t number = at[0]
     if size > 1:
@@ -110,7 +107,7 @@ cdef inline Fault next_block(Blocks* blocks, Block* block) noexcept nogil:
     while blocks.at < blocks.end:
         if blocks.end - blocks.at < LENGTH_BYTES:
             return LENGTH_CUT_SHORT
-        length = big(blocks.at)
+        length = <int32_t>wire.load32(blocks.at)
         if length < 0:
             if blocks.end - blocks.at < HEADER_BYTES or memcmp(blocks.at, MAGIC, MAGIC_BYTES):
                 return NEITHER_BLOCK_NOR_HEADER

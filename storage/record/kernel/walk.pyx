@@ -20,7 +20,6 @@ cdef enum:
     ENTRY_ATTRIBUTES_AT = 17
     ENTRY_TIMESTAMP_AT = 18
     MALFORMED = -1
-    CRC_AT = 17
     CRC_COVERS_FROM = 21
 
 # What a byte adds to the CRC-32 of an entry.
@@ -66,7 +65,7 @@ def count_frames(source, int64_t many):
 cdef inline bint has_checksum(const uint8_t* data, int64_t size) noexcept nogil:
     """True if a whole frame has the checksum that it says."""
     if data[wire.MAGIC_AT] == 2:
-        return size >= wire.HEADER_SIZE and wire.load32(data + CRC_AT) == checksum(
+        return size >= wire.HEADER_SIZE and wire.load32(data + wire.CRC_AT) == checksum(
             data + CRC_COVERS_FROM, size - CRC_COVERS_FROM
         )
     return wire.load32(data + ENTRY_CRC_AT) == entry_checksum(data + wire.MAGIC_AT, size - wire.MAGIC_AT)

@@ -168,3 +168,11 @@ def test_what_looks_like_very_many_batches_is_tried_without_making_them(
     monkeypatch.setattr(sound_batch_search, "_is_sound", lambda *data: bool(made.append(data)))
     assert find(tmp_path, header * (4_000_000 // len(header))) is None
     assert len(made) < 2000
+
+
+@pytest.mark.parametrize("next_offset", [2**63 - 1, 2**63])
+def test_a_segment_may_begin_at_the_last_offset_there_is(tmp_path: Path, next_offset: int) -> None:
+    (tmp_path / "log").write_bytes(bytes(100) + batch(2**63 - 1))
+    with Files().open_reading(tmp_path / "log") as file:
+        found = find_sound_batch(file, 0, 1000, base_offset=2**63 - 1, next_offset=next_offset)
+    assert found == (100 if next_offset < 2**63 else None)
