@@ -43,7 +43,7 @@ cdef const char* MAGIC = b"\x82SNAPPY\x00"
 # How many bytes whole repetitions of so many bytes take, up to half a stride.
 cdef uint8_t[8] REPEATED_BYTES = [0, 8, 8, 6, 8, 5, 6, 7]
 
-TEXTS = {
+_TEXTS = {
     HEADER_CUT_SHORT: "the snappy stream is cut short within its header",
     LENGTH_CUT_SHORT: "the snappy stream is cut short within a block's length",
     NEITHER_BLOCK_NOR_HEADER: "the snappy stream has neither a block nor a whole header where one must be",
@@ -241,7 +241,7 @@ def decompress_snappy(data, int64_t limit_bytes):
     blocks.is_xerial = source.size >= MAGIC_BYTES and not memcmp(source.data, MAGIC, MAGIC_BYTES)
     if blocks.is_xerial:
         if source.size < HEADER_BYTES:
-            raise DecompressionError(TEXTS[HEADER_CUT_SHORT])
+            raise DecompressionError(_TEXTS[HEADER_CUT_SHORT])
         blocks.at += HEADER_BYTES
     block.at = block.end = NULL
     with nogil:
@@ -264,4 +264,4 @@ def decompress_snappy(data, int64_t limit_bytes):
             fault = decompress_blocks(blocks, room, room + size_bytes)
         if fault == NO_FAULT:
             return made
-    raise DecompressionError(TEXTS[fault])
+    raise DecompressionError(_TEXTS[fault])
