@@ -174,11 +174,12 @@ def below_is_strange(path: str) -> bool:
     return path == f"linked-0/{1:020}.log"
 
 
+@pytest.mark.parametrize("mode", ["ro", "rw"])
 @pytest.mark.parametrize("user", USERS)
-def test_nothing_is_read_that_the_store_refuses(scratch: Path, store: Path, user: str) -> None:
+def test_nothing_is_read_that_the_store_refuses(scratch: Path, store: Path, user: str, mode: str) -> None:
     further = [f"{topic}/0/{view}" for topic in TOPICS for view in VIEWS]
     with store_mounting(scratch) as mount:
-        mounted = mount(store, "-o", "ro,allow_other")
+        mounted = mount(store, "-o", f"{mode},allow_other")
         below = readable(user, store, *(f"{topic}-0/{0:020}.log" for topic in TOPICS))
         above = readable(user, mounted.path, *further, "by-time/now", ".kafkafs/transactions")
         more = {
