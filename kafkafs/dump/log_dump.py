@@ -117,10 +117,8 @@ class Bounds:
 
     def hold_times_of(self, batch: Batch) -> bool:
         """Return True if a time between the first and the largest timestamp of the batch's header is wanted."""
-        first = batch.max_timestamp
-        if batch.delete_horizon_ms is None:
-            first = min(batch.base_timestamp, first)
-        return self._hold_times(first, batch.max_timestamp)
+        first, largest = batch.first_timestamp, batch.max_timestamp
+        return self._hold_times(largest if first is None else min(first, largest), largest)
 
     def _hold_offsets(self, lowest: int, highest: int) -> bool:
         if self.first_offset is not None and highest < self.first_offset:

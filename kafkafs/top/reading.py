@@ -18,7 +18,6 @@ from storage.clock import Clock
 from storage.cluster import group_rows
 from storage.errors import StorageError, UnknownPartitionError
 from storage.log import FollowedLog, Log
-from storage.record import TimestampType
 from storage.store import InternalTopics
 
 if TYPE_CHECKING:
@@ -220,9 +219,8 @@ class Reader:
         known.first, known.oldest_ms = first, None
         batch = view.find(view.start_offset) if view.start_offset < view.end_offset else None
         if batch is not None:
-            # These are not counted from the time of the first record.
-            is_of_all = batch.timestamp_type is TimestampType.LOG_APPEND_TIME or batch.delete_horizon_ms is not None
-            oldest_ms = batch.max_timestamp if is_of_all else batch.base_timestamp
+            first_ms = batch.first_timestamp
+            oldest_ms = batch.max_timestamp if first_ms is None else first_ms
             known.oldest_ms = oldest_ms if oldest_ms >= 0 else None
 
     def _with_plan(self, told: PartitionReading, view: LogView, known: _Known, config: TopicConfig) -> PartitionReading:

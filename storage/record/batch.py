@@ -52,6 +52,13 @@ class RecordBatch(BatchFrame):
         return TimestampType.LOG_APPEND_TIME if self.attributes & LOG_APPEND_TIME_BIT else TimestampType.CREATE_TIME
 
     @property
+    def first_timestamp(self) -> int | None:
+        """The first record's timestamp, if the header says it: after a cleaner set a delete horizon, it does not."""
+        if self.attributes & LOG_APPEND_TIME_BIT:
+            return self.max_timestamp
+        return None if self.attributes & DELETE_HORIZON_BIT else self.base_timestamp
+
+    @property
     def is_transactional(self) -> bool:
         """True if the batch belongs to a transaction; markers do."""
         return bool(self.attributes & TRANSACTIONAL_BIT)

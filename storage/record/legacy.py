@@ -108,6 +108,11 @@ class LegacyBatch(EntryFrame):
         return self.timestamp
 
     @property
+    def first_timestamp(self) -> int:
+        """The header's timestamp, as `base_timestamp` is."""
+        return self.timestamp
+
+    @property
     def max_timestamp(self) -> int:
         """The largest timestamp, or the append time of all records, or -1."""
         return self.timestamp

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from storage.errors import CorruptBatchError
-from storage.record.layout import DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT
 from storage.segment.names import SEGMENT_KINDS, Kind
 from storage.segment.scan import LogScan
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from storage.files import Directory
     from storage.record.reading import Batch
     from storage.segment.segment import Segment
-
-_HEADER_HAS_NO_FIRST_TIMESTAMP: Final = DELETE_HORIZON_BIT | LOG_APPEND_TIME_BIT
 
 
 class CountedRange(NamedTuple):
@@ -151,8 +148,5 @@ class _Counting:
 
 def _first_timestamp(batch: Batch) -> int:
     """Return the first record's timestamp."""
-    if not batch.attributes & _HEADER_HAS_NO_FIRST_TIMESTAMP:
-        return batch.base_timestamp
-    if batch.attributes & LOG_APPEND_TIME_BIT:
-        return batch.max_timestamp
-    return next(batch.records()).timestamp
+    timestamp = batch.first_timestamp
+    return next(batch.records()).timestamp if timestamp is None else timestamp

@@ -242,7 +242,13 @@ def _opened_in(topic: str, partition: int, log: Log | FollowedLog, failures: lis
             batch = None
         elif batch is None or batch.last_offset < offset:
             batch = view.find(offset)
-        began_ms = batch.base_timestamp if batch is not None and batch.base_timestamp >= 0 else None
+        began_ms = None if batch is None else _when_written(batch)
         yield OpenInPartition(
             topic, partition, state.producer_id, state.epoch, offset, began_ms, holds_up=offset == first
         )
+
+
+def _when_written(batch: Batch) -> int | None:
+    first = batch.first_timestamp
+    timestamp = batch.max_timestamp if first is None else first
+    return timestamp if timestamp >= 0 else None

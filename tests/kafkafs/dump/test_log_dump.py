@@ -16,6 +16,7 @@ from kafkafs.dump.log_dump import GAPS_KEPT, RUN_LINES, Bounds, Gaps, LogDump, S
 from kafkafs.dump.text import TextForm
 from storage.testing.batch_codec import (
     DELETE_HORIZON,
+    LOG_APPEND_TIME,
     LOG_OVERHEAD_BYTES,
     OracleRecord,
     batch_of,
@@ -342,6 +343,13 @@ def test_a_record_without_a_time_is_in_no_range_of_time() -> None:
 def test_a_delete_horizon_is_not_the_time_of_the_first_record() -> None:
     cleaned = batch_of(records(0, 2), attributes=DELETE_HORIZON, base_timestamp=10**12)
     assert selected(encode_batch(cleaned), with_records=False, end_time=1003).positions == [0]
+
+
+def test_the_time_that_a_producer_said_is_not_that_of_a_batch_with_append_times() -> None:
+    dated = batch_of(records(10, 12, time=10**6), base_timestamp=1000, attributes=LOG_APPEND_TIME)
+    for with_records in (True, False):
+        assert selected(encode_batch(dated), with_records=with_records, end_time=2000).positions == []
+    assert selected(encode_batch(dated), with_records=False, first_time=10**6).positions == [0]
 
 
 def test_damage_within_the_bounds_is_shown_though_no_record_is() -> None:
