@@ -194,11 +194,11 @@ def _retention(found: Explanation) -> str | None:
 def _retention_ms(found: Explanation) -> int | None:
     """Return the time from which `retention.ms` lets the segment go; None if it never does."""
     plan = found.retention
-    if plan is None or plan.retention_ms < 0:
+    if plan is None:
         return None
     base_offset = found.segment.base_offset
     ages = [each.age_timestamp for each in plan.segments if each.base_offset <= base_offset]
-    return max(ages) + plan.retention_ms if ages else None
+    return plan.expires_ms(max(ages)) if ages else None
 
 
 def _compaction(found: Explanation) -> str | None:

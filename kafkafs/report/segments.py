@@ -53,9 +53,9 @@ class Plans:
 
     def expires_ms(self, age_ms: int | None) -> int | None:
         """Return when retention by time deletes a segment of that age; None if it never does, or if that is unknown."""
-        if self.retention is None or self.retention.retention_ms < 0 or age_ms is None or age_ms < 0:
+        if self.retention is None or age_ms is None or age_ms < 0:
             return None
-        return age_ms + self.retention.retention_ms
+        return self.retention.expires_ms(age_ms)
 
     def as_facts(self) -> dict[str, Any]:
         """Return the fields of a partition's facts that the plans say."""

@@ -38,9 +38,10 @@ def next_freed(plan: RetentionPlan) -> NextFreed | None:
     if plan.scope is not Scope.DELETE or not plan.segments:
         return None
     first, *others = plan.segments
-    at_ms = missing_bytes = None
-    if plan.retention_ms >= 0 and first.age_timestamp + plan.retention_ms >= plan.now_ms:
-        at_ms = first.age_timestamp + plan.retention_ms
+    missing_bytes = None
+    at_ms = plan.expires_ms(first.age_timestamp)
+    if at_ms is not None and at_ms < plan.now_ms:
+        at_ms = None
     if plan.retention_bytes >= 0 and others:  # without others it grows as much as the log does
         missing_bytes = plan.retention_bytes + first.size_bytes - plan.size_bytes
         missing_bytes = missing_bytes if missing_bytes > 0 else None

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from storage.clock import duration_text
 from storage.offset_text import offsets_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+_LARGEST_TIME: Final = 2**63 - 1
 
 
 class Scope(StrEnum):
@@ -92,6 +94,12 @@ class RetentionPlan:
     def is_due(self) -> bool:
         """True if there is anything to delete."""
         return bool(self.deleted)
+
+    def expires_ms(self, age_timestamp: int) -> int | None:
+        """Return when `retention.ms` lets a segment of that age go; None if it never does within Kafka's time."""
+        if self.retention_ms < 0 or age_timestamp + self.retention_ms > _LARGEST_TIME:
+            return None
+        return age_timestamp + self.retention_ms
 
     @property
     def rolls(self) -> bool:

@@ -101,6 +101,14 @@ def test_the_rules_that_will_take_it_and_when(filled_store: Path) -> None:
     assert "cleanup.policy does not say so" in row["compaction"]
 
 
+def test_what_retention_never_takes_has_no_time_at_which_it_goes(filled_store: Path) -> None:
+    settings = ["topics", "config", str(filled_store), "orders", "retention.ms=9223372036854775807"]
+    assert CliRunner().invoke(main, settings, prog_name="kafkafs").exit_code == 0
+    assert explained(str(filled_store), "orders/0/offset/3")["retentionTimestamp"] is None
+    done = CliRunner().invoke(main, ["explain", str(filled_store), "orders/0/offset/3"], prog_name="kafkafs")
+    assert (done.exit_code, "lets the segment go" in done.stdout) == (0, False)
+
+
 def test_an_offset_below_the_log_start_is_told_from_one_that_was_compacted_away(filled_store: Path) -> None:
     with Store.open([filled_store], mode=Mode.READ_WRITE, files=Files(), clock=Clock()) as store:
         log = store.log("orders", 0)
