@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, say, sentence
-from kafkafs.cli.output import print_line, write_pieces
+from kafkafs.cli.output import line_of_json, print_line, write_pieces
 from kafkafs.cli.query_options import chosen_query, chosen_time, query_options
 from kafkafs.cli.store import follow_links_option, opened_store, store_argument
 from kafkafs.cli.tree import damage_option, format_option, isolation_option
@@ -100,5 +100,5 @@ def find(
 def _form(record_format: KcatFormat | None) -> Form:
     """Return the chosen format, or the lines of `records.jsonl`."""
     if record_format is None:
-        return lambda topic, partition: Envelope(topic, partition).line
+        return lambda topic, partition: line_of_json(Envelope(topic, partition).line)
     return record_format.over

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from kafkafs.cli.progress import Progress
+    from storage.record import Record
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 _CHOSEN: Final = f"{__name__}.form"
 _LEFT_OUT: Final = frozenset({"device", "inode"})  # they tell files apart, and mean nothing to users
 _FLUSH_S: Final = 0.5
+_NEWLINE: Final = "\n"
 
 
 class Form(Enum):
@@ -143,6 +145,13 @@ def print_line(text: str) -> None:
     """Print text at once that may have any characters, and end the line. A terminal gets no control characters."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def line_of_json(line: Callable[[Record], bytes]) -> Callable[[Record], bytes]:
+    """Return what makes a record's line of JSON for the standard output: a terminal gets no control characters."""
+    if not sys.stdout.isatty():
+        return line
+    return lambda record: f"{one_line_of_json(line(record).decode().removesuffix(_NEWLINE))}{_NEWLINE}".encode()
 
 
 def write_pieces(pieces: Iterable[Buffer], progress: Progress | None = None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkafs.cli.failures import EXIT_DONE, EXIT_FAILED, EXIT_FOUND, EXIT_INTERRUPTED, say, sentence
-from kafkafs.cli.output import write_pieces
+from kafkafs.cli.output import line_of_json, write_pieces
 from kafkafs.cli.query_options import chosen_query, chosen_time, query_options
 from kafkafs.cli.standard_streams import wait_for_no_reader
 from kafkafs.cli.store import follow_links_option, opened_store, store_argument
@@ -170,7 +170,9 @@ def _form(record_format: KcatFormat | None) -> Form:
         if record_format is not None:
             return record_format.over(topic, partition)
         renderer = RecordRenderer(form, topic, partition)
-        return renderer.envelope.line if form is Format.JSONL else lambda record: renderer.one(record) + b"\n"
+        if form is Format.JSONL:
+            return line_of_json(renderer.envelope.line)
+        return lambda record: renderer.one(record) + b"\n"
 
     return line
 

@@ -94,3 +94,14 @@ def test_a_table_and_a_message_have_none_anywhere(odd_store: Path) -> None:
 def test_a_value_that_was_asked_for_is_as_it_is(odd_store: Path) -> None:
     (odd_store / "orders-1" / "notes").write_text(ODD)
     assert ODD in on_terminal("cat", odd_store, "orders/1/segments/notes")
+
+
+@pytest.mark.parametrize("command", [("find",), ("tail", "--no-follow")], ids=lambda command: command[0])
+def test_records_as_json_have_none_on_a_terminal(odd_store: Path, command: tuple[str, ...]) -> None:
+    value = f"{ODD}\x9b31m\x85\x7f\u2028\u202e"
+    append = [sys.executable, "-P", "-m", "kafkafs", "append", odd_store, "payments/0/append"]
+    subprocess.run(append, input=f"{value}\n", text=True, check=True, timeout=60)
+    shown = on_terminal(command[0], odd_store, "payments", *command[1:])
+    assert not (CONTROLS | {*"\x85\u2028\u202e"}) & set(shown)
+    assert json.loads(shown.splitlines()[-1])["value"] == value
+    assert "\u202e" in run(command[0], odd_store, "payments", *command[1:]).stdout

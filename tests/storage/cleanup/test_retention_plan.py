@@ -334,7 +334,7 @@ def test_a_plan_is_a_value_that_is_printed_stored_and_compared() -> None:
     ("retention_ms", "age", "expected"),
     [(60_000, NOW_MS, NOW_MS + 60_000), (-1, NOW_MS, None), (2**63 - 1, 0, 2**63 - 1), (2**63 - 1, 1, None)],
 )
-def test_no_segment_expires_after_the_last_time_that_there_is(retention_ms: int, age: int, expected: int | None) -> None:
+def test_no_segment_expires_after_the_last_time_there_is(retention_ms: int, age: int, expected: int | None) -> None:
     plan = Lab().plan({"retention.ms": str(retention_ms)})
     assert plan.expires_ms(age) == expected
 
