@@ -19,6 +19,8 @@ from storage.errors import (
     InvalidTopicError,
     ReadOnlyStoreError,
     UnknownPartitionError,
+    in_words,
+    is_full_disk,
     missing_file,
 )
 from storage.ids import random_id
@@ -195,9 +197,14 @@ class Topics:
         return self._directories.void_directories()
 
     def finish_interrupted(self) -> None:
-        """Remove what a crash left of topics that were being made or deleted."""
+        """Remove what a crash left of topics that were being made or deleted, as soon as the disk has room."""
         with self._changing:
-            self._directories.clear_void()
+            try:
+                self._directories.clear_void()
+            except OSError as error:
+                if not is_full_disk(error):  # on a full disk the store has to open, so that retention makes room
+                    raise
+                logger.warning("what was left of topics is removed by the next change: %s", in_words(error))
             self._look(LogDir.scan)
 
     def _schedule_removals(self) -> None:

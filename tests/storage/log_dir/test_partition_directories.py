@@ -60,6 +60,21 @@ def test_a_deletion_that_was_not_finished_is_one_all_the_same(broken, caplog: py
         assert len(again.topics.removals.due(2**60)) == 3
 
 
+def test_a_store_opens_on_a_full_disk_that_had_no_room_to_forget_a_topic(stores, store, caplog) -> None:
+    store.topics.create("t", 2)
+    file = store.topics.settings_file
+    file.replace(file.current.with_void(["t-1"], store.topics.topic_id("t")))
+    store.close()
+    stores.files.capacity_bytes = 0
+    with stores.open() as again:
+        assert list(again.topics.partitions("t")) == [0]
+        assert "what was left of topics is removed by the next change: " in caplog.text
+        assert [name.partition for _, name in again.topics.inventory.unattached] == [1]
+        stores.files.capacity_bytes = None
+    with stores.open() as again:
+        assert again.topics.settings_file.current.void == {}
+
+
 @pytest.mark.parametrize("metadata", [b"version: 0\ntopic_id: FZTjvEy8lKP5DcrJNRCNmw", b"torn", None])
 def test_what_a_broker_made_in_between_is_not_void(stores, store, metadata: bytes | None) -> None:
     store.topics.create("t")
