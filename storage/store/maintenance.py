@@ -126,15 +126,27 @@ class Maintenance:
             if not job.is_failing:  # a full disk is no news every few seconds
                 logger.error("%s failed: %s", job.name, in_words(error))  # noqa: TRY400 -- no user sees a traceback
             job.is_failing = True
+        except Exception:
+            job.failures += 1
+            if not job.is_failing:
+                logger.exception("%s ended with an error that kafkafs does not handle: this is a bug", job.name)
+            job.is_failing = True
         else:
             job.is_failing = False
 
     # The jobs
 
     def _remove(self, _: Job) -> None:
+        """Remove all that is due; raises the first error after the others had their turn."""
         removals = self._store.topics.removals
+        errors: list[OSError] = []
         for doomed in removals.due(self._clock.now_ms()):
-            removals.remove(doomed)
+            try:
+                removals.remove(doomed)
+            except OSError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _flush(self, job: Job) -> None:
         for partition, log in self._open_logs():
@@ -242,3 +254,8 @@ class Maintenance:
         except (StorageError, OSError) as error:
             job.failures += 1
             logger.error("%s of %s-%d failed: %s", job.name, *partition, in_words(error))  # noqa: TRY400 -- see above
+        except Exception:
+            job.failures += 1
+            logger.exception(
+                "%s of %s-%d ended with an error that kafkafs does not handle: this is a bug", job.name, *partition
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import random
 from threading import Event
@@ -11,7 +12,9 @@ from memory_logs import NOW_MS, sent
 
 from storage.clock import Clock
 from storage.log_dir.checkpoints import OffsetCheckpoint, read_offsets
+from storage.log_dir.removals import Doomed
 from storage.log_dir.settings_file import SettingsFile, SettingsFileContents
+from storage.store.cleaning import StoreRetention
 from storage.store.log_opener import LogOpener
 from storage.store.maintenance import Maintenance
 from storage.store.store import Mode, Store
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pytest
+
+    from storage.cleanup import RetentionPlan
+    from storage.log import LogView
 
 SMALL = {"segment.bytes": "300", "segment.index.bytes": "120", "index.interval.bytes": "100"}
 COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
@@ -247,3 +253,50 @@ def test_it_ends_when_it_is_told_to() -> None:
     keeper.maintenance.run()
     assert all(job.runs == 0 for job in keeper.maintenance.jobs)
     assert len(keeper.bases("t")) == 11
+
+
+def test_one_directory_that_cannot_be_removed_keeps_no_other_from_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    keeper = Keeper({"a": {}, "b": {}})
+    keeper.store.topics.delete("a")
+    keeper.store.topics.delete("b")
+    remove = Doomed.remove
+
+    def stubborn(doomed: Doomed) -> None:
+        if doomed.name.startswith("a-0"):
+            raise PermissionError(errno.EPERM, "Operation not permitted", doomed.name)
+        remove(doomed)
+
+    monkeypatch.setattr(Doomed, "remove", stubborn)
+    keeper.after(61)
+    keeper.after(61)
+    (left,) = keeper.store.topics.removals.due(2**60)
+    assert left.name.startswith("a-0")
+    assert caplog.text.count("removal failed: ") == 1
+    assert keeper.job("removal").failures > 1
+
+
+def test_an_error_that_it_does_not_handle_keeps_no_other_job_and_no_other_log_from_their_turn(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    keeper = Keeper({"a": {"retention.bytes": "300"}, "b": {"retention.bytes": "300"}})
+    for topic in ("a", "b"):
+        keeper.append(topic, 12)
+    keeper.store.topics.delete("a")
+    monkeypatch.setattr(Doomed, "remove", lambda _: {}["unexpected"])
+    keeper.store.topics.create("a", 1, SMALL)
+    plan = StoreRetention.plan
+
+    def broken(retention: StoreRetention, topic: str, partition: int, view: LogView | None = None) -> RetentionPlan:
+        if topic == "a":
+            raise KeyError("unexpected")
+        return plan(retention, topic, partition, view)
+
+    monkeypatch.setattr(StoreRetention, "plan", broken)
+    for _ in range(10):
+        keeper.after(60)
+    assert keeper.bases("b")[0] > 0
+    assert keeper.job("removal").failures > 1
+    assert caplog.text.count("removal ended with an error that kafkafs does not handle") == 1
+    assert "retention of a-0 ended with an error that kafkafs does not handle" in caplog.text
