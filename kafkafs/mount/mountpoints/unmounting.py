@@ -60,7 +60,7 @@ def unmount(path: Path, *, is_forced: bool, say: Callable[[str], None] = lambda 
         _end_elsewhere(path, is_forced=is_forced, say=say)
         return
     server = server_of(Hold(mount, None))
-    answer = _answer(path, mount, server, 0 if is_forced else _PATIENCE_S, say)
+    answer = _answer(path, mount, server, say, is_forced=is_forced)
     if answer is Answer.DEAD:
         detach(mount.path)
         return
@@ -71,6 +71,8 @@ def unmount(path: Path, *, is_forced: bool, say: Callable[[str], None] = lambda 
             _end_silent(path, mount, server, say)
         elif is_forced:
             _end(path, mount, server)
+            if server is not None and not _has_ended(server, _CONTINUED_S) and is_serving(server):
+                _abort_connection(path, mount, server, say)
         else:
             _unmount(path, mount)
             _check_gone(path, mount, server)
@@ -110,14 +112,16 @@ def _end_elsewhere(path: Path, *, is_forced: bool, say: Callable[[str], None]) -
         _await_end(path, server, say)
 
 
-def _answer(path: Path, mount: Mount, server: int | None, patience_s: float, say: Callable[[str], None]) -> Answer:
-    """Ask the mount; a process that is only busy is given time."""
+def _answer(path: Path, mount: Mount, server: int | None, say: Callable[[str], None], *, is_forced: bool) -> Answer:
+    """Ask the mount; a process that is only busy is given time, or ended by force without being asked."""
     if server is not None and is_stopped(server):
         return Answer.SILENT
+    if is_forced and server is not None:
+        return Answer.ANSWERS
     answer = answer_of(mount)
-    if answer is Answer.SILENT and patience_s and server is not None and not is_stopped(server):
+    if answer is Answer.SILENT and server is not None and not is_stopped(server):
         say(f"waiting for process {server}, which serves {path} and has not answered yet ({state_text(server)})")
-        answer = answer_of(mount, patience_s)
+        answer = answer_of(mount, _PATIENCE_S)
     return answer
 
 
@@ -142,6 +146,12 @@ def _end_silent(path: Path, mount: Mount, server: int | None, say: Callable[[str
             os.kill(server, signal.SIGCONT)
         if _has_ended(server, _CONTINUED_S) or not is_serving(server):
             return
+    _abort_connection(path, mount, server, say)
+
+
+def _abort_connection(path: Path, mount: Mount, server: int | None, say: Callable[[str], None]) -> None:
+    """Abort the connection of a process that a signal does not end, and detach the mount."""
+    if server is not None:
         say(f"process {server} still serves {path} after {_CONTINUED_S} seconds: its FUSE connection is aborted")
     else:
         say(f"{path} does not answer, and its process cannot be seen from here: its FUSE connection is aborted")

@@ -76,6 +76,16 @@ def test_umount_leaves_one_that_is_stopped(stopped: Mounted) -> None:
     assert mount_at(stopped.path) is None
 
 
+def test_force_asks_no_process_that_runs(mounted: Mounted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy one answers as late as it likes, and the time that it has to end is short."""
+    asked: list[object] = []
+    monkeypatch.setattr("kafkafs.mount.mountpoints.unmounting.answer_of", asked.append)
+    unmount(mounted.path, is_forced=True)
+    assert mounted.process.wait(DEADLINE_S) == 0
+    assert mount_at(mounted.path) is None
+    assert asked == []
+
+
 def test_a_process_that_has_gone_has_no_state() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
