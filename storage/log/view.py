@@ -13,10 +13,10 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from storage.budget import MEMORY
 from storage.errors import ChecksumError, CorruptBatchError, OffsetOutOfRangeError
 from storage.log.aborted_batches import AbortedBatches
 from storage.log.confirmed_aborts import check_aborts
+from storage.log.many_segments import TimeReach, check_may_go_through, one_by_one
 from storage.offset_text import offsets_text
 from storage.record.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 from storage.segment.names import Kind
@@ -24,7 +24,7 @@ from storage.segment.scan import WINDOW_BYTES
 from storage.segment.segment import LOOKUP_WINDOW_BYTES, TimestampAndOffset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from storage.files import Directory
     from storage.log.index_cache import IndexCache
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_READ_BYTES: Final = 1024 * 1024
-MANY_SEGMENTS: Final = 1000
-"""How many segments are gone through between two requests: with a look at the file of each, some 50 milliseconds."""
 
 
 class Isolation(Enum):
@@ -91,7 +89,7 @@ class LogView:
     was opened, oldest first. Views with equally many cuts find the same batch at an offset of a segment.
     """
 
-    __slots__ = ("_decided", "_recent", "cuts", "end_offset", "end_position", "segments", "start_offset")
+    __slots__ = ("_decided", "_recent", "_time_reach", "cuts", "end_offset", "end_position", "segments", "start_offset")
 
     def __init__(
         self,
@@ -110,6 +108,7 @@ class LogView:
         self.end_position = end_position
         self._decided = decided
         self._recent = recent
+        self._time_reach: TimeReach | None = None
         self.cuts = cuts
 
     @property
@@ -193,7 +192,7 @@ class LogView:
     def find(self, offset: int) -> Batch | None:
         """Return the first batch whose last offset is not below the offset. Its checksum is not checked."""
         segments, recent = self.segments, self._recent
-        for index in _one_by_one(range(self._index_of(offset), len(segments))):
+        for index in one_by_one(range(self._index_of(offset), len(segments))):
             segment = recent.use(segments[index])
             end = None if index + 1 < len(segments) else self.end_position
             found = segment.find(offset, end, holds_log=recent.holds_logs)
@@ -229,15 +228,14 @@ class LogView:
         others are passed over, also those without any record, in which a broker's own lookup may end: see
         `list_offset`. Raises `CorruptBatchError` if none is found but damage may hide one.
         """
-        for segment in _one_by_one(self.segments):
-            largest, _ = segment.largest_timestamp
-            # A time index without an entry may be a lost one: the batches themselves tell.
-            if largest >= timestamp or (largest < 0 and segment.size_bytes):
-                self._recent.use(segment)
-                found = segment.find_timestamp(timestamp, self.start_offset, self._end_of(segment))
-                if found is not None:
-                    return found
-        for segment in _one_by_one(self.segments):
+        if self._time_reach is None:
+            self._time_reach = TimeReach(self.segments)
+        for segment in self._time_reach.candidates(timestamp):
+            self._recent.use(segment)
+            found = segment.find_timestamp(timestamp, self.start_offset, self._end_of(segment))
+            if found is not None:
+                return found
+        for segment in one_by_one(self.segments):
             segment.check_end(self._end_of(segment))
         return None
 
@@ -257,13 +255,11 @@ class LogView:
             case SpecialTimestamp.LATEST_TIERED:
                 return TimestampAndOffset(-1, NO_TIMESTAMP, NO_LEADER_EPOCH)
             case SpecialTimestamp.LARGEST:
-                segment = max(
-                    _one_by_one(self.segments), key=lambda segment: segment.largest_timestamp[0], default=None
-                )
+                segment = max(one_by_one(self.segments), key=lambda segment: segment.largest_timestamp[0], default=None)
                 if segment is None:
                     return None
                 return self._recent.use(segment).find_largest_timestamp(self._end_of(segment))
-        for segment in _one_by_one(self.segments):
+        for segment in one_by_one(self.segments):
             if segment.age_timestamp >= timestamp:
                 self._recent.use(segment)
                 return segment.find_timestamp(timestamp, self.start_offset, self._end_of(segment))
@@ -278,13 +274,12 @@ class LogView:
 
         A caller that is about to write does not ask: it must not be interrupted.
         """
-        if len(self.segments) > MANY_SEGMENTS:
-            MEMORY.check_lease()
+        check_may_go_through(len(self.segments))
 
     def slices(self, offset: int) -> Iterator[SegmentSlice]:
         """Iterate over the segments from the one that the offset is in, or would be."""
         first = self._index_of(offset)
-        for following, segment in enumerate(_one_by_one(islice(self.segments, first, None)), first + 1):
+        for following, segment in enumerate(one_by_one(islice(self.segments, first, None)), first + 1):
             is_last = following == len(self.segments)
             yield SegmentSlice(
                 self._recent.use(segment),
@@ -320,14 +315,3 @@ class LogView:
 
 
 _base_offset = attrgetter("base_offset")
-
-
-def _one_by_one(those: Iterable[T]) -> Iterator[T]:
-    """Iterate over segments, or what stands for them, each of which is opened or looked at.
-
-    Raises `MustWaitError` after many of them in a thread that may do nothing that takes long.
-    """
-    for number, each in enumerate(those):
-        if number == MANY_SEGMENTS:
-            MEMORY.check_lease()
-        yield each

@@ -13,7 +13,7 @@ from kafkafs.content import CountedLog, SizeCache, patience
 from kafkafs.render.batch_lines import ValueLines
 from kafkafs.tree.known_damage import KnownDamage
 from storage.budget import MEMORY, MustWaitError
-from storage.log import view
+from storage.log import many_segments
 from storage.log.followed_log import FollowedLog
 from storage.log.view import Isolation
 from storage.testing.memory_files import MemoryFiles
@@ -100,7 +100,7 @@ QUESTIONS: dict[str, Callable[[FollowedLog, CountedLog], object]] = {
 def test_a_thread_that_others_need_does_not_go_through_many_files(
     log: FollowedLog, counted: CountedLog, monkeypatch: pytest.MonkeyPatch, question: str, many: int
 ) -> None:
-    monkeypatch.setattr(view, "MANY_SEGMENTS", many + 1)
+    monkeypatch.setattr(many_segments, "MANY_SEGMENTS", many + 1)
     outcomes: list[BaseException | None] = []
 
     def ask() -> None:
