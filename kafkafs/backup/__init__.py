@@ -6,6 +6,7 @@ making             all partitions of a run, each taken until it stood still
 partition_plan     what a run takes of a partition: up to which offset, which files, copied or linked
 partition_copy     a partition taken, recovered and verified
 manifest           each file of a run with its checksum and what it was copied from
+manifest_lines     the lines of a manifest, and how each value is taken out of them
 missing            log directories that a store has and a run would lack
 top_files          the files that make partitions a log directory
 groups             committed offsets above the ends of the copies

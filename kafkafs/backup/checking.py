@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from kafkafs.backup.manifest import RunFile
+    from kafkafs.backup.manifest_lines import RunFile
     from storage.files import Directory, Files
 
 
@@ -42,22 +42,22 @@ class RunCheck:
             raise NotAStoreError("this is no run of a backup: it has no manifest", path=path)
         self._manifest = Manifest.read(self._directory)
         tail = self._manifest.tail
-        self.total_bytes = 0 if tail is None else int(tail["copiedBytes"]) + int(tail["linkedBytes"])
+        self.total_bytes = 0 if tail is None else tail.copied_bytes + tail.linked_bytes
 
     def findings(self, advance: Callable[[], None]) -> Iterator[RunFinding]:
         """Read every file and yield what is wrong; `advance` is called after each."""
-        if self._manifest.tail is None:
+        tail = self._manifest.tail
+        if tail is None:
             yield RunFinding(RUN_MANIFEST_NAME, "the run was interrupted, and is not complete")
             return
-        for failure in self._manifest.tail.get("failures", ()):
+        for failure in tail.failures:
             yield RunFinding(RUN_MANIFEST_NAME, f"the run is not complete: {failure}")
         known = set()
         for partition in self._manifest.partitions():
             name = f"{partition.topic}-{partition.partition}"
             known.add(name)
             yield from self._check(self._directory.at(name), name, partition.files, advance)
-        top = self._manifest.top_files()
-        yield from self._check(self._directory, "", top, advance, also=frozenset({*known, RUN_MANIFEST_NAME}))
+        yield from self._check(self._directory, "", tail.files, advance, also=frozenset({*known, RUN_MANIFEST_NAME}))
 
     def _check(
         self,
@@ -83,6 +83,9 @@ class RunCheck:
         try:
             more = sorted(set(directory.names()) - names)
         except FileNotFoundError:
+            return
+        except OSError as error:  # what stands there is no directory
+            yield RunFinding(place or ".", error.strerror or str(error), is_unreadable=True)
             return
         for name in more:
             yield RunFinding(f"{place}/{name}" if place else name, "it is not in the manifest: it was added later")

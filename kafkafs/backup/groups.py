@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.files import Files
 from storage.log import FollowedLog
 from storage.store import InternalTopics, Mode, Store
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from storage.clock import Clock
-    from storage.files import Directory, Files
+    from storage.files import Directory
     from storage.log_dir import Partition
 
 
@@ -36,12 +37,21 @@ class CommitBeyond(NamedTuple):
         }
 
 
-def commits_beyond(
-    files: Files, clock: Clock, directory: Directory, ends: Mapping[Partition, int]
-) -> Iterator[CommitBeyond]:
+class _FilesOfRun(Files):
+    """The files of a run that is being made: they are in the directory that is written, whatever is at its path."""
+
+    def __init__(self, directory: Directory) -> None:
+        super().__init__()
+        self._roots = {directory.path: directory}
+
+    def add_root(self, directory: str | os.PathLike[str]) -> Directory:
+        """Return the directory of the run."""
+        return self.directory(directory)
+
+
+def commits_beyond(clock: Clock, directory: Directory, ends: Mapping[Partition, int]) -> Iterator[CommitBeyond]:
     """Yield the commits in the run that lie above an end, by group and partition."""
-    path: Path | str = directory.path
-    with Store.open([path], mode=Mode.READ_ONLY, files=files, clock=clock) as run:
+    with Store.open([directory.path], mode=Mode.READ_ONLY, files=_FilesOfRun(directory), clock=clock) as run:
 
         def log_of(topic: str, partition: int) -> FollowedLog:
             log = run.log(topic, partition)

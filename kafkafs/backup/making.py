@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkafs.backup.errors import ChangedError, UnreadableSourceError
 from kafkafs.backup.groups import commits_beyond
 from kafkafs.backup.partition_copy import PartitionCopy
-from kafkafs.backup.partition_plan import is_watermark_known, plan_partition
+from kafkafs.backup.partition_plan import earlier_copy, is_watermark_known, plan_partition
+from kafkafs.backup.places import limited
 from kafkafs.backup.top_files import RunOffsets, read_ledger, top_files, write_top_files
 from storage.errors import UnknownPartitionError, in_words
 from storage.log_dir import BROKERS_OWN, CLUSTER_METADATA, Doomed, OffsetCheckpoint
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kafkafs.backup.groups import CommitBeyond
-    from kafkafs.backup.manifest import Manifest, ManifestWriter, RunPartition
+    from kafkafs.backup.manifest import Manifest, ManifestWriter
+    from kafkafs.backup.manifest_lines import RunPartition
     from storage.clock import Clock
-    from storage.files import Directory, Files
+    from storage.files import Directory
     from storage.log_dir import Partition
     from storage.store import Store
 
@@ -74,7 +76,6 @@ class RunMaking:
 
     def __init__(
         self,
-        files: Files,
         clock: Clock,
         store: Store,
         directory: Directory,
@@ -82,9 +83,9 @@ class RunMaking:
         writer: ManifestWriter,
         report: RunReport,
         *,
+        bits: int,
         to_end: bool,
     ) -> None:
-        self._files = files
         self._clock = clock
         self._store = store
         self._directory = directory
@@ -92,6 +93,7 @@ class RunMaking:
         self._writer = writer
         self._report = report
         self._to_end = to_end
+        self._run_bits = self._bits = bits  # what its directory grants, and what is made in it from now on
         self._offsets = RunOffsets()
         self._topic_ids: dict[Partition, str | None] = {}  # of every partition that was taken, or could not be
         self._ledger = read_ledger(store)
@@ -118,8 +120,7 @@ class RunMaking:
     def _take(self, partition: Partition) -> TakenPartition | None:
         """Take a partition, again where it changed; one that is gone or cannot be read is not in the run."""
         self._topic_ids[partition] = None
-        directory = self._directory.at(name_of(partition))
-        copy = PartitionCopy(directory, self._clock)
+        copy = PartitionCopy(self._directory, name_of(partition), self._run_bits, self._clock)
         reason = ""
         for attempt in range(1, ATTEMPTS_MAX + 1):
             self._refresh(at_once=attempt > 1)
@@ -164,6 +165,7 @@ class RunMaking:
         partition = (taken.topic, taken.partition)
         self._topic_ids[partition] = taken.topic_id
         self._offsets.add(taken, min(live_offsets((file.name for file in taken.files), Kind.LOG), default=None))
+        self._narrow(copy.bits)
         self._writer.add(taken)
         report = self._report
         report.partitions += 1
@@ -175,6 +177,13 @@ class RunMaking:
             report.changes.append(f"{name_of(partition)} was copied {attempts} times, as {reason}")
         report.damage += [f"{name_of(partition)}/{each}" for each in taken.damage]
         return TakenPartition(taken, copy.copied_bytes, copy.linked_bytes, attempts)
+
+    def _narrow(self, bits: int) -> None:
+        """Let the small files grant no more than the copy of a partition that they are about to tell of."""
+        if self._bits & ~bits:
+            self._bits &= bits
+            self._directory = limited(self._directory, self._bits)
+            self._writer.narrow(self._directory)
 
     def _leave_gone(self) -> None:
         """Leave out partitions that were deleted since they were taken, so that no topic is there in part."""
@@ -200,7 +209,7 @@ class RunMaking:
         """Yield what ends below where the complete run before has it: the store is an older disk, or lost records."""
         for manifest in self._earlier:
             for partition, end_offset in sorted(self._offsets.ends.items()) if manifest.tail is not None else ():
-                before = manifest.partition(partition)
+                _, before = earlier_copy([manifest], partition)
                 if before is not None and end_offset < before.end_offset:
                     lost = offsets_text(max(end_offset, before.start_offset), before.end_offset)
                     yield f"{name_of(partition)} ends at offset {end_offset}, and the run before has {lost} of it too"
@@ -218,7 +227,7 @@ class RunMaking:
                     "their ends"
                 )
         report.damage += write_top_files(self._directory, store, self._clock, self._offsets, self._ledger)
-        report.beyond += commits_beyond(self._files, self._clock, self._directory, self._offsets.ends)
+        report.beyond += commits_beyond(self._clock, self._directory, self._offsets.ends)
         files = top_files(self._directory)
         report.copied_bytes += sum(file.size_bytes for file in files)
         self._writer.finish(

@@ -8,115 +8,32 @@ unfinished run says what of it is usable, and a later run finds the files that i
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from kafkafs.backup.errors import DamagedRunError
+from kafkafs.backup.errors import BackupError, DamagedRunError
+from kafkafs.backup.manifest_lines import (
+    LINE_BYTES_MAX,
+    VERSION,
+    RunPartition,
+    RunTail,
+    check_version,
+    line_of,
+    parse_line,
+)
+from storage.files import TEMPORARY_SUFFIX, FileRange, copy_ranges
 from storage.log_dir import RUN_MANIFEST_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
     from storage.files import Directory, ReadableFile, WritableFile
     from storage.log_dir import Partition
 
-_VERSION: Final = 1
 _PIECE_BYTES: Final = 1024 * 1024
-_LINE_BYTES_MAX: Final = 256 * 1024 * 1024  # a partition of a million files
-
-
-class SourceFile(NamedTuple):
-    """What tells whether a file of a store is still the one that was copied: its inode, size and time of change."""
-
-    inode: int
-    size_bytes: int
-    changed_ns: int
-
-
-class RunFile(NamedTuple):
-    """A file of a run. `source` is None for one that was made for the run, or whose source was changing."""
-
-    name: str
-    size_bytes: int
-    sha256: str
-    source: SourceFile | None = None
-
-    def to_json(self) -> dict[str, object]:
-        """Return the file as the manifest has it."""
-        said: dict[str, object] = {"name": self.name, "bytes": self.size_bytes, "sha256": self.sha256}
-        return said if self.source is None else {**said, "source": list(self.source)}
-
-    @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Self:
-        """Return the file that the manifest describes."""
-        source = said.get("source")
-        return cls(
-            str(said["name"]),
-            int(said["bytes"]),
-            str(said["sha256"]),
-            None if source is None else SourceFile(*map(int, source)),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPartition:
-    """A partition of a run: its offsets, its files, and what was found damaged in the source and copied as it is.
-
-    `high_watermark` is what the copy was to go up to; None if it goes to the end of the log. `above_high_watermark` is
-    how many offsets of the log were left out for it; 0 in the manifest of a version that did not count them.
-    """
-
-    topic: str
-    partition: int
-    topic_id: str | None
-    log_dir: str
-    start_offset: int
-    end_offset: int
-    high_watermark: int | None
-    above_high_watermark: int
-    first_dirty_offset: int | None
-    files: tuple[RunFile, ...]
-    damage: tuple[str, ...] = ()
-
-    @property
-    def size_bytes(self) -> int:
-        """The size of its files."""
-        return sum(file.size_bytes for file in self.files)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the partition as a line of the manifest."""
-        return {
-            "topic": self.topic,
-            "partition": self.partition,
-            "topicId": self.topic_id,
-            "logDir": self.log_dir,
-            "startOffset": self.start_offset,
-            "endOffset": self.end_offset,
-            "highWatermark": self.high_watermark,
-            "aboveHighWatermark": self.above_high_watermark,
-            "firstDirtyOffset": self.first_dirty_offset,
-            "damage": list(self.damage),
-            "files": [file.to_json() for file in self.files],
-        }
-
-    @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Self:
-        """Return the partition that a line of the manifest describes."""
-        return cls(
-            topic=str(said["topic"]),
-            partition=int(said["partition"]),
-            topic_id=said["topicId"],
-            log_dir=str(said["logDir"]),
-            start_offset=int(said["startOffset"]),
-            end_offset=int(said["endOffset"]),
-            high_watermark=said["highWatermark"],
-            above_high_watermark=int(said.get("aboveHighWatermark", 0)),
-            first_dirty_offset=said["firstDirtyOffset"],
-            damage=tuple(map(str, said["damage"])),
-            files=tuple(map(RunFile.from_json, said["files"])),
-        )
+_LINES_MAX: Final = 500_000  # of each, Python keeps up to a kilobyte
+_TEMPORARY_NAME: Final = f"{RUN_MANIFEST_NAME}{TEMPORARY_SUFFIX}"
 
 
 class ManifestWriter:
@@ -126,7 +43,7 @@ class ManifestWriter:
         self._file: WritableFile = directory.open_writing(RUN_MANIFEST_NAME, create=True, exclusive=True)
         self._position = 0
         self._hash = hashlib.sha256()
-        self._write({"version": _VERSION, **head})
+        self._write({"version": VERSION, **head})
 
     def add(self, partition: RunPartition) -> None:
         """Add a partition, whose files are complete and on disk."""
@@ -141,8 +58,18 @@ class ManifestWriter:
         """Close the file."""
         self._file.close()
 
+    def narrow(self, directory: Directory) -> None:
+        """Go on in a file that grants no more than what is made by way of this directory, which is the same one."""
+        copy_ranges([FileRange(directory, RUN_MANIFEST_NAME, 0, self._position)], directory, _TEMPORARY_NAME)
+        directory.rename(_TEMPORARY_NAME, RUN_MANIFEST_NAME)
+        self._file.close()
+        self._file = directory.open_writing(RUN_MANIFEST_NAME)
+
     def _write(self, said: Mapping[str, object]) -> None:
-        line = json.dumps(said, separators=(",", ":")).encode() + b"\n"
+        line = line_of(said)
+        if len(line) > LINE_BYTES_MAX:
+            reason = f"a line of the manifest would have {len(line)} bytes, and one is read up to {LINE_BYTES_MAX}"
+            raise BackupError(reason, path=self._file.path)
         self._file.write_at(self._position, [line])
         self._position += len(line)
         self._hash.update(line)
@@ -152,12 +79,11 @@ class ManifestWriter:
 class Manifest:
     """The manifest of a run. Its partitions are read from the file when they are asked for.
 
-    `head` and `tail` are the first and the last line; `tail` is None for a run that was not finished.
+    `tail` is what the last line says; None for a run that was not finished.
     """
 
     directory: Directory
-    head: Mapping[str, Any] = field(default_factory=dict)
-    tail: Mapping[str, Any] | None = None
+    tail: RunTail | None = None
     _positions: dict[Partition, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
@@ -167,29 +93,37 @@ class Manifest:
         Of a run that was not finished the whole lines count.
         """
         manifest = cls(directory)
-        lines = hashlib.sha256()
+        lines, number = hashlib.sha256(), 0
         with directory.open_reading(RUN_MANIFEST_NAME) as file:
-            for position, line in _lines(file):
-                if manifest.tail is not None:
-                    raise manifest._damaged("lines follow its end")
-                said = manifest._parsed(line)
-                if position == 0:
-                    manifest._take_head(said)
-                elif said.get("isComplete") is True:
-                    if said.get("linesSha256") != lines.hexdigest():
-                        raise manifest._damaged("its lines do not have the checksum in its last line")
-                    manifest.tail = said
-                    removed = set(said.get("removed", ()))
-                    manifest._positions = {
-                        each: at for each, at in manifest._positions.items() if f"{each[0]}-{each[1]}" not in removed
-                    }
-                else:
-                    partition = manifest._partition(said)
-                    manifest._positions[partition.topic, partition.partition] = (position, len(line))
+            for number, (position, line) in enumerate(_lines(file), 1):
+                try:
+                    manifest._take(number, position, line, lines.hexdigest)
+                except ValueError as error:
+                    raise _damaged(file.path, str(error)) from None
                 lines.update(line)
-        if not manifest.head:
-            raise manifest._damaged("it is empty")
+        if not number:
+            raise _damaged(directory.path_of(RUN_MANIFEST_NAME), "it is empty")
         return manifest
+
+    def _take(self, number: int, position: int, line: bytes, sha256_before: Callable[[], str]) -> None:
+        """Take in the next line; raises `ValueError`."""
+        if self.tail is not None:
+            raise ValueError("lines follow its end")
+        if number > _LINES_MAX:
+            raise ValueError(f"it has more than {_LINES_MAX} lines")
+        said = parse_line(line)
+        if number == 1:
+            check_version(said)
+        elif said.get("isComplete") is True:
+            if said.get("linesSha256") != sha256_before():
+                raise ValueError("its lines do not have the checksum in its last line")
+            self.tail = tail = RunTail.from_json(said)
+            self._positions = {
+                each: at for each, at in self._positions.items() if f"{each[0]}-{each[1]}" not in tail.removed
+            }
+        else:
+            found = RunPartition.from_json(said)
+            self._positions[found.topic, found.partition] = (position, len(line))
 
     def partitions(self) -> Iterator[RunPartition]:
         """Yield the partitions in the order in which they were copied."""
@@ -215,52 +149,34 @@ class Manifest:
         if place is None:
             return None
         with self.directory.open_reading(RUN_MANIFEST_NAME) as file:
-            return self._partition(self._parsed(file.read_at(*place)))
+            try:
+                found = RunPartition.from_json(parse_line(file.read_at(*place)))
+            except ValueError as error:
+                raise _damaged(file.path, str(error)) from None
+            if (found.topic, found.partition) != partition:
+                raise _damaged(file.path, "it was changed while it was in use")
+        return found
 
-    def top_files(self) -> list[RunFile]:
-        """Return the files outside of partitions."""
-        assert self.tail is not None
-        try:
-            return [RunFile.from_json(each) for each in self.tail["files"]]
-        except (LookupError, ValueError, TypeError, AttributeError):
-            raise self._damaged("a file in it has no name, size or checksum") from None
 
-    def _take_head(self, said: Mapping[str, Any]) -> None:
-        if said.get("version") != _VERSION:
-            raise self._damaged(f"its version is {str(said.get('version'))[:20]}, known is {_VERSION}")
-        self.head = said
-
-    def _partition(self, said: Mapping[str, Any]) -> RunPartition:
-        try:
-            return RunPartition.from_json(said)
-        except (LookupError, ValueError, TypeError, AttributeError):
-            raise self._damaged("a partition in it lacks a field") from None
-
-    def _parsed(self, line: bytes) -> Mapping[str, Any]:
-        try:
-            said: object = json.loads(line)
-        except (ValueError, RecursionError):
-            said = None
-        if not isinstance(said, dict):
-            raise self._damaged("a line in it is no JSON object")
-        return said
-
-    def _damaged(self, reason: str) -> DamagedRunError:
-        return DamagedRunError(f"the manifest of the run is damaged: {reason}", path=self.directory.path)
+def _damaged(path: str, reason: str) -> DamagedRunError:
+    return DamagedRunError(f"the manifest of the run is damaged: {reason}", path=path)
 
 
 def _lines(file: ReadableFile) -> Iterator[tuple[int, bytes]]:
     """Yield the whole lines of a file, each with its position."""
-    position, buffer = 0, b""
-    while piece := file.read_at(position + len(buffer), _PIECE_BYTES):
-        buffer += piece
-        *whole, rest = buffer.split(b"\n")
-        for line in whole:
-            yield position, line + b"\n"
-            position += len(line) + 1
-        buffer = rest
-        if len(buffer) > _LINE_BYTES_MAX:
-            raise DamagedRunError("the manifest of the run is damaged: a line in it does not end", path=file.path)
+    begin, position = 0, 0
+    parts: list[bytes] = []  # of a line that begins there
+    while piece := file.read_at(position, _PIECE_BYTES):
+        position += len(piece)
+        first, *more = piece.split(b"\n")
+        parts.append(first)
+        for each in more:
+            line = b"".join([*parts, b"\n"])
+            yield begin, line
+            begin += len(line)
+            parts = [each]
+        if position - begin > LINE_BYTES_MAX:
+            raise _damaged(file.path, f"a line in it has more than {LINE_BYTES_MAX} bytes")
 
 
 def sha256_of(directory: Directory, name: str, size_bytes: int) -> str:

@@ -12,19 +12,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.backup.errors import ChangedError, reading
-from kafkafs.backup.manifest import RunFile, RunPartition, sha256_of
+from kafkafs.backup.manifest import sha256_of
+from kafkafs.backup.manifest_lines import RunFile, RunPartition
 from kafkafs.backup.partition_plan import SMALL_NAMES
 from storage.errors import CorruptMetadataError, RecordsCutOffError, StorageError, UnknownPartitionError
-from storage.files import CHECKPOINT_BYTES_MAX, FileRange, absolute_path, copy_ranges
+from storage.files import CHECKPOINT_BYTES_MAX, FileRange, absolute_path, copied_bits, copy_ranges
 from storage.ids import format_id
 from storage.log import read_topic_id, recover_log
+from storage.log_dir import Doomed
 from storage.segment import SEGMENT_KINDS, CheckedScan, Kind
 from storage.verify import PartitionExpectation, SegmentExpectation, SegmentPiece, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kafkafs.backup.manifest import SourceFile
+    from kafkafs.backup.manifest_lines import SourceFile
     from kafkafs.backup.partition_plan import PartitionPlan, PlannedFile, PlannedSegment
     from storage.clock import Clock
     from storage.config import StoreConfig, TopicConfig
@@ -47,12 +49,15 @@ class _Taken(NamedTuple):
 class PartitionCopy:
     """The directory of one partition in a run, and what was taken into it so far.
 
-    `copied_bytes` and `linked_bytes` are the sizes of the files that are there in the end.
+    `copied_bytes` and `linked_bytes` are the sizes of the files that are there in the end. `bits` are what it grants:
+    no more than the `run_bits`, nor than the partition does.
     """
 
-    def __init__(self, target: Directory, clock: Clock) -> None:
-        self.target = target
+    def __init__(self, run: Directory, name: str, run_bits: int, clock: Clock) -> None:
+        self.target = run.at(name)
         self.copied_bytes = self.linked_bytes = 0
+        self.bits = self._run_bits = run_bits
+        self._run = run
         self._clock = clock
         self._taken: dict[str, _Taken] = {}
 
@@ -62,8 +67,7 @@ class PartitionCopy:
         Raises `ChangedError` or `UnknownPartitionError` if the source changes under it, and `UnreadableSourceError`; an
         `OSError` is one of the run's file system.
         """
-        if not self.target.exists():
-            self.target.make()
+        self._enter(plan)
         self._clear(plan)
         with reading(plan.directory):
             for segment in plan.segments:
@@ -74,6 +78,8 @@ class PartitionCopy:
             self._take_small(plan)
             _check_uncut(plan)
             topic_id = _topic_id(plan.directory)
+            if self.bits & ~copied_bits([plan.directory]):
+                raise ChangedError("fewer users may read it now")
         damage = [*self._recover(plan, config, store_config), *self._verify(plan)]
         files = tuple(self._files())
         self.target.sync()
@@ -92,6 +98,18 @@ class PartitionCopy:
         )
 
     # Taking files
+
+    def _enter(self, plan: PartitionPlan) -> None:
+        """Make the directory, as open as the partition is now; what grants other users more is made anew."""
+        bits = self._run_bits & copied_bits([plan.directory])
+        is_there = self.target.exists()
+        if is_there and bits != self.bits:
+            Doomed(self._run, plan.name).remove()
+            is_there = False
+        self.bits = bits
+        self.target = self._run.at(plan.name).limited(bits)
+        if not is_there:
+            self.target.make()
 
     def _clear(self, plan: PartitionPlan) -> None:
         """Remove what an earlier attempt left, except what is still the same."""
@@ -131,7 +149,7 @@ class PartitionCopy:
         earlier = plan.earlier.directory.at(plan.name)
         try:
             status = earlier.status(file.name)
-            if status is None or status.size_bytes != file.size_bytes:
+            if status is None or not status.is_file or status.size_bytes != file.size_bytes:
                 return False
             earlier.link(file.name, self.target, file.name)
         except OSError as error:

@@ -6,11 +6,12 @@ copied; then the partition is planned again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.backup.errors import ChangedError, UnreadableSourceError, reading
-from kafkafs.backup.manifest import RunFile, SourceFile
+from kafkafs.backup.errors import ChangedError, DamagedRunError, UnreadableSourceError, reading
+from kafkafs.backup.manifest_lines import RunFile, SourceFile
 from storage.cluster import QUORUM_STATE_NAME, is_metadata_snapshot
 from storage.errors import StorageError, UnknownPartitionError
 from storage.log import EPOCHS_NAME, PARTITION_METADATA_NAME, LogPrefix
@@ -20,7 +21,8 @@ from storage.segment import SEGMENT_KINDS, FileName, FileSuffix, Kind, live_offs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kafkafs.backup.manifest import Manifest, RunPartition
+    from kafkafs.backup.manifest import Manifest
+    from kafkafs.backup.manifest_lines import RunPartition
     from storage.files import Directory, FileStatus
     from storage.log import FollowedLog, LogView, PrefixSegment
     from storage.log_dir import LogDir, Partition
@@ -153,7 +155,7 @@ def _planned(
             break
     else:
         raise ChangedError("its segments change faster than they can be looked at")
-    manifest, known = _earlier(earlier, partition)
+    manifest, known = earlier_copy(earlier, partition)
     files = {} if known is None else {file.name: file for file in known.files}
     planning = _Planning(statuses, files, now_ms * 1_000_000)
     snapshots = [offset for offset in live_offsets(statuses, Kind.SNAPSHOT) if offset <= prefix.end_offset]
@@ -272,9 +274,14 @@ def _is_of_segment(text: str, part: PrefixSegment) -> bool:
     return name.offset == part.base_offset or is_at_end
 
 
-def _earlier(manifests: Sequence[Manifest], partition: Partition) -> tuple[Manifest | None, RunPartition | None]:
+def earlier_copy(manifests: Sequence[Manifest], partition: Partition) -> tuple[Manifest | None, RunPartition | None]:
+    """Return the first of these runs that has the partition, and what it has of it.
+
+    A run that was sound when it was looked at, and is changed or removed by now, has nothing.
+    """
     for manifest in manifests:
-        found = manifest.partition(partition)
-        if found is not None:
-            return manifest, found
+        with suppress(DamagedRunError, OSError):
+            found = manifest.partition(partition)
+            if found is not None:
+                return manifest, found
     return None, None

@@ -5,7 +5,8 @@
     DEST/runs/20261124T…Z.unfinished       one that is being made, or that was interrupted
     DEST/latest -> runs/…                  the newest complete run
 
-Names ascend with time, and a run gets its name once all of it is on disk.
+Names ascend with time, and a run gets its name once all of it is on disk. What is below DEST is reached from there step
+by step, and no link is followed: other users may have made it. It belongs to the user who makes the backup.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ import json
 import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from kafkafs.backup.errors import BackupError, DamagedRunError
 from kafkafs.backup.manifest import Manifest
-from storage.errors import NotAStoreError, StoreLockedError
-from storage.files import PROPERTIES_BYTES_MAX, TEMPORARY_SUFFIX
+from kafkafs.backup.manifest_lines import parse_line
+from storage.errors import NotAStoreError, SpecialFileError, StoreLockedError
+from storage.files import PROPERTIES_BYTES_MAX, TEMPORARY_SUFFIX, bound
 from storage.log_dir import BACKUPS_NAME, LOCK_NAME, LOST_AND_FOUND, RUN_MANIFEST_NAME, Doomed, home_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
     from types import TracebackType
 
     from storage.clock import Clock
@@ -39,6 +41,7 @@ _UNFINISHED: Final = ".unfinished"
 _RUN: Final = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
 _RUN_FORMAT: Final = "%Y%m%dT%H%M%S.%f"
 _VACANT: Final = frozenset({LOCK_NAME, LOST_AND_FOUND, RUNS_NAME, f"{BACKUPS_NAME}{TEMPORARY_SUFFIX}"})
+_EXCHANGED: Final = "the directory of the run was moved or replaced while it was made; run it again"
 _NOT_EMPTY: Final = "the directory is not empty, and has no backups in it; name another"
 _STEP_BACK_MAX: Final = timedelta(minutes=1)
 """By how much a clock that is set back is put up with: then names go on from the newest run's."""
@@ -51,16 +54,15 @@ class BackupPlace:
     another broker, and `StoreLockedError` while another process makes a backup there.
     """
 
-    def __init__(self, files: Files, path: Path, lock: FileLock) -> None:
-        self.directory = files.directory(path)
-        self._files = files
-        self._runs = self.directory.at(RUNS_NAME)
+    def __init__(self, directory: Directory, runs: Directory, lock: FileLock) -> None:
+        self.directory = directory
+        self._runs = runs
         self._lock = lock
 
     @classmethod
     def open(cls, files: Files, path: Path, owner: MetaProperties | None) -> Self:
         """Open it for the backups of this broker."""
-        directory = files.directory(path)
+        directory = _place(files, path)
         if _names(directory) is None:
             parent = files.directory(path.parent)
             if parent.own_status() is None:
@@ -78,19 +80,19 @@ class BackupPlace:
             raise StoreLockedError("another process makes a backup here; wait until it ends", path=path) from None
         try:
             _settle_owner(directory, known, owner)
-            place = cls(files, path, lock)
-            if place._runs.own_status() is None:
-                place._runs.make()
+            runs = directory.at(RUNS_NAME)
+            if runs.own_status() is None:
+                runs.make()
                 directory.sync()
         except BaseException:
             lock.release()
             raise
-        return place
+        return cls(directory, bound(runs), lock)
 
     @classmethod
     def look(cls, files: Files, path: Path, owner: MetaProperties | None) -> list[Manifest]:
         """Return what `usable` would, without making or locking anything; raises `BackupError`."""
-        directory = files.directory(path)
+        directory = _place(files, path)
         names = _names(directory)
         if names is None:
             return []
@@ -100,7 +102,7 @@ class BackupPlace:
         if known is not None:
             _check_owner(directory, known, owner)
         _check_latest(directory)
-        return [] if RUNS_NAME not in names else _usable(files, directory.at(RUNS_NAME))
+        return [] if RUNS_NAME not in names else _usable(directory.at(RUNS_NAME))
 
     def runs(self) -> list[str]:
         """Return the names of the runs that have a name, in the order of their times."""
@@ -112,16 +114,22 @@ class BackupPlace:
 
     def run(self, name: str) -> Directory:
         """Return the directory of a run."""
-        return self._files.directory(Path(self._runs.path) / name)
+        return self._runs.at(name)
 
     def remove_incomplete(self) -> None:
-        """Remove what interrupted runs had not completed, or a later one has too: it would fill the disk in vain."""
+        """Remove what interrupted runs had not completed, or a later one has too: it would fill the disk in vain.
+
+        What is called so and is no directory goes itself, as a link does.
+        """
         known: set[str] = set()
         for name in self.unfinished():
-            run = self.run(name)
+            run = bound(self.run(name))
+            if not run.exists():
+                Doomed(self._runs, name).remove()
+                continue
             try:
                 complete = Manifest.read(run).names() - known
-            except (DamagedRunError, FileNotFoundError):
+            except (DamagedRunError, FileNotFoundError, IsADirectoryError, SpecialFileError):
                 complete = set()
             known |= complete
             for each in set(run.names()) - complete - {RUN_MANIFEST_NAME}:
@@ -134,17 +142,21 @@ class BackupPlace:
 
         A run whose manifest cannot be read is passed over.
         """
-        return _usable(self._files, self._runs)
+        return _usable(self._runs)
 
     def begin(self, clock: Clock, bits: int) -> tuple[str, Directory]:
         """Make the directory of a new run, and return its name, and the directory that gets the name in the end.
 
-        What is made in it has no permission bits but some of these.
+        What is made in it has no permission bits but some of these. If it is moved, or another one gets its path, what
+        uses the directory fails.
         """
         name = self.next_name(clock)
-        directory = self.run(f"{name}{_UNFINISHED}").limited(bits)
-        directory.make()
+        unbound = self.run(f"{name}{_UNFINISHED}").limited(bits)
+        unbound.make()
         self._runs.sync()
+        directory = bound(unbound)
+        if directory.names():
+            raise BackupError(_EXCHANGED, path=directory.path)
         return name, directory
 
     def next_name(self, clock: Clock) -> str:
@@ -161,17 +173,18 @@ class BackupPlace:
             now = known + timedelta(milliseconds=1)
         return _name_of(now)
 
-    def complete(self, name: str, *, is_latest: bool) -> Directory:
-        """Give a run that is on disk its name, let `latest` point to it, and return where it is."""
+    def complete(self, name: str, directory: Directory, *, is_latest: bool) -> None:
+        """Give a run that is on disk, in this directory, its name, and let `latest` point to it."""
+        if not directory.exists():
+            raise BackupError(_EXCHANGED, path=directory.path)
         self._runs.rename(f"{name}{_UNFINISHED}", name)
         self._runs.sync()
         if is_latest:
             self.directory.point(LATEST_NAME, f"{RUNS_NAME}/{name}")
-        return self.run(name)
 
     def settle(self) -> None:
         """Let `latest` point to the newest complete run, if a crash came between the two steps of `complete`."""
-        name = _newest_complete(self._files, self._runs)
+        name = _newest_complete(self._runs)
         if name is not None:
             with suppress(OSError):
                 self._point_to(name)
@@ -209,16 +222,33 @@ def is_backup_place(directory: Directory) -> bool:
 
 def newest_complete(files: Files, path: Path) -> Path | None:
     """Return the newest run in a directory of backups that lacks nothing, None if it has none."""
-    runs = path / RUNS_NAME
-    name = _newest_complete(files, files.directory(runs)) if files.directory(runs).own_status() is not None else None
-    return None if name is None else runs / name
+    runs = _place(files, path).at(RUNS_NAME)
+    name = _newest_complete(runs) if runs.exists() else None
+    return None if name is None else path / RUNS_NAME / name
 
 
-def _newest_complete(files: Files, runs: Directory) -> str | None:
+def limited(directory: Directory, bits: int) -> Directory:
+    """Return the directory of a run that is made; what is made by way of the result has but some of these bits.
+
+    Raises `BackupError` if another directory has got its path.
+    """
+    found = bound(directory.limited(bits))
+    now, before = found.own_status(), directory.own_status()
+    if now is None or before is None or now.identity != before.identity:
+        raise BackupError(_EXCHANGED, path=directory.path)
+    return found
+
+
+def _place(files: Files, path: Path) -> Directory:
+    """Return the directory of backups, which may be a link. It is no store: no broker's user is given what is made."""
+    return files.parent(path / RUNS_NAME)[0]
+
+
+def _newest_complete(runs: Directory) -> str | None:
     for name in reversed(_runs_in(runs)):
         with suppress(DamagedRunError, OSError):
-            tail = Manifest.read(files.directory(Path(runs.path) / name)).tail
-            if tail is not None and not tail.get("failures"):
+            tail = Manifest.read(runs.at(name)).tail
+            if tail is not None and not tail.failures:
                 return name
     return None
 
@@ -227,7 +257,7 @@ def check_latest_leads_to_a_run(files: Files, path: Path) -> None:
     """Raise `NotAStoreError` if the path is the `latest` of some backups and leads nowhere; it names the newest run."""
     if path.name != LATEST_NAME or files.directory(path).own_status() is not None:
         return
-    dest = files.directory(path.parent)
+    dest = _place(files, path.parent)
     found = dest.status(LATEST_NAME) if dest.own_status() is not None else None
     if found is None or not found.is_link or not is_backup_place(dest):
         return
@@ -260,12 +290,12 @@ def _names(directory: Directory) -> list[str] | None:
 
 def _known_owner(directory: Directory) -> dict[str, object] | None:
     try:
-        said: object = json.loads(directory.read_small(BACKUPS_NAME, BackupError, PROPERTIES_BYTES_MAX))
+        said = parse_line(directory.read_small(BACKUPS_NAME, BackupError, PROPERTIES_BYTES_MAX))
     except FileNotFoundError:
         return None
-    except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict) or said.get("version") != _VERSION:
+    except ValueError:
+        said = {}
+    if said.get("version") != _VERSION:
         raise BackupError("the file is not what kafkafs writes", path=directory.path_of(BACKUPS_NAME))
     return said
 
@@ -300,18 +330,18 @@ def _check_owner(directory: Directory, known: dict[str, object], owner: MetaProp
             raise BackupError(reason, path=directory.path)
 
 
-def _usable(files: Files, runs: Directory) -> list[Manifest]:
+def _usable(runs: Directory) -> list[Manifest]:
     found = []
     for name in [*_unfinished_in(runs), *reversed(_runs_in(runs))]:
         with suppress(DamagedRunError, OSError):
-            found.append(Manifest.read(files.directory(Path(runs.path) / name)))
+            found.append(Manifest.read(runs.at(name)))
             if not _is_unfinished(name):
                 break
     return found
 
 
 def _runs_in(runs: Directory) -> list[str]:
-    return sorted(name for name in runs.names() if _RUN.fullmatch(name))
+    return sorted(name for name in runs.names() if _is_run(name))
 
 
 def _unfinished_in(runs: Directory) -> list[str]:
@@ -319,7 +349,14 @@ def _unfinished_in(runs: Directory) -> list[str]:
 
 
 def _is_unfinished(name: str) -> bool:
-    return name.endswith(_UNFINISHED) and _RUN.fullmatch(name.removesuffix(_UNFINISHED)) is not None
+    return name.endswith(_UNFINISHED) and _is_run(name.removesuffix(_UNFINISHED))
+
+
+def _is_run(name: str) -> bool:
+    """True for a time; a name may also have digits that are none."""
+    with suppress(ValueError):
+        return _RUN.fullmatch(name) is not None and _time_of(name) is not None
+    return False
 
 
 def _name_of(time: datetime) -> str:

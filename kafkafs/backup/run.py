@@ -99,15 +99,16 @@ class Backup:
             place.settle()
             place.remove_incomplete()
             earlier = [] if self._copies_all else place.usable()
-            name, directory = place.begin(self._clock, copied_bits(_directories(store)))
+            bits = copied_bits(_directories(store))
+            name, directory = place.begin(self._clock, bits)
             report = RunReport(name, Path(place.run(name).path), changes=missing)
             writer = ManifestWriter(directory, self._head(store, name))
             stack.callback(writer.close)
-            making = RunMaking(self._files, self._clock, store, directory, earlier, writer, report, to_end=self._to_end)
+            making = RunMaking(self._clock, store, directory, earlier, writer, report, bits=bits, to_end=self._to_end)
             making.take_all(self._announce, tell)
             report.failures += [each for each in empty_log_dirs(store) if each not in missing]
             making.finish()
-            place.complete(name, is_latest=not report.failures)
+            place.complete(name, directory, is_latest=not report.failures)
             place.remove_unfinished()
             return report
 

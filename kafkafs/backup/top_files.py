@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafkafs.backup.manifest import RunFile, sha256_of
+from kafkafs.backup.manifest import sha256_of
+from kafkafs.backup.manifest_lines import RunFile
 from storage.commit import LEDGER_NAME, Ledger
 from storage.errors import ConfigError, CorruptMetadataError
 from storage.files import SNAPSHOT_BYTES_MAX
@@ -28,7 +29,7 @@ from storage.log_dir import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from kafkafs.backup.manifest import RunPartition
+    from kafkafs.backup.manifest_lines import RunPartition
     from storage.clock import Clock
     from storage.files import Directory
     from storage.log_dir import MetaProperties, Partition
