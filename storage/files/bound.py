@@ -35,9 +35,8 @@ class BoundDirectory(RealDirectory):
         """The numbers of its file system and of itself."""
         return self._device, self._number
 
-    def enter(self) -> int:
-        """Return a descriptor of the directory, which the caller closes."""
-        place = super().enter()
+    def checked(self, place: int) -> int:
+        """Return this descriptor of the directory; closes it and raises `FileNotFoundError` if it is another's."""
         if identity_of(os.fstat(place)) != self.identity:
             os.close(place)
             raise FileNotFoundError(errno.ENOENT, _REPLACED, self.path)

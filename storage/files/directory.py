@@ -100,6 +100,19 @@ class Directory(ABC):
     def look_again(self) -> None:  # noqa: B027 -- most have nothing to do
         """Ask the file system what is asked next; an object store's answers count for a while otherwise."""
 
+    def kept(self) -> AbstractContextManager[None]:
+        """Keep the directory that a user named open in a block, so that each use in it reaches the same directory."""
+        return nullcontext()
+
+    @property
+    def is_kept(self) -> bool:
+        """True while it is kept open."""
+        return False
+
+    def is_in_place(self) -> bool:
+        """Return False if its path leads to another directory than the one that is kept open, or to none."""
+        return True
+
     @abstractmethod
     def open_reading(self, name: str) -> ReadableFile:
         """Open a file that exists for reading. Nothing about it changes except its access time."""
@@ -177,7 +190,17 @@ class Directory(ABC):
 
     @abstractmethod
     def own_status(self) -> FileStatus | None:
-        """Return the file system's answer about its path now, None if nothing is there."""
+        """Return the file system's answer about its path now.
+
+        None if nothing is there, or another directory than the one that is kept open.
+        """
+
+    def reached_status(self) -> FileStatus | None:
+        """Return the file system's answer about the directory in which its files are reached, whatever its path says.
+
+        None if there is none.
+        """
+        return self.own_status()
 
     def is_at_path(self, identity: tuple[int, int]) -> bool:
         """Return True if its path leads to the directory of this identity now."""
@@ -223,23 +246,24 @@ class Directory(ABC):
         found = ((name, self.refusal(name, status)) for name, status in self.statuses().items())
         return {name: error for name, error in found if error is not None}
 
-    def refusal(self, name: str, status: FileStatus) -> SpecialFileError | None:
+    def refusal(self, name: str, status: FileStatus, place: int = -1) -> SpecialFileError | None:
         """Return the error that opening a file of this status raises, None for a file or directory of its own.
 
-        A file with several hard links is one's own if it is the partition's owner's or the log directory's.
+        A file with several hard links is one's own if it is the partition's owner's or the log directory's: of the
+        directory in which the file was found, if a descriptor says which that is.
         """
         if status.is_link:
             return SymbolicLinkError(self.path_of(name))
         if status.special:
             return SpecialFileError(errno.EINVAL, NO_FILE, self.path_of(name))
-        if status.names > 1 and not status.is_directory and self.is_of_store and not self._is_owned(status.uid):
+        if status.names > 1 and not status.is_directory and self.is_of_store and not self._is_owned(status.uid, place):
             reason = f"{OTHERS_FILE} user {status.uid}, and kafkafs does not open it"
             return SpecialFileError(errno.EPERM, reason, self.path_of(name))
         return None
 
-    def _is_owned(self, uid: int) -> bool:
+    def _is_owned(self, uid: int, place: int) -> bool:  # noqa: ARG002 -- few have descriptors
         """Return True if this user has the directory, or the log directory above it."""
-        statuses = (each.own_status() for each in (self, self.above) if each is not None)
+        statuses = (each.reached_status() for each in (self, self.above) if each is not None)
         return any(status is not None and status.uid == uid for status in statuses)
 
     @abstractmethod
@@ -282,6 +306,23 @@ class Directory(ABC):
     @abstractmethod
     def remove(self, name: str) -> None:
         """Unlink a file or a link. Open descriptors stay valid."""
+
+    def remove_tree(self, name: str) -> None:
+        """Remove a file, or a directory and all that is in it, however deep. Links are removed, and never followed.
+
+        Raises `FileNotFoundError` if it is not there.
+        """
+        left: list[tuple[Directory, str, bool]] = [(self, name, False)]
+        while left:
+            directory, each, is_emptied = left.pop()
+            if is_emptied:
+                directory.remove_directory(each)
+                continue
+            try:
+                directory.remove(each)
+            except IsADirectoryError:
+                inside = directory.at(each)
+                left += [(directory, each, True), *((inside, below, False) for below in inside.names())]
 
     @abstractmethod
     def make(self, *, like: Directory | None = None) -> None:

@@ -39,9 +39,7 @@ class ListedDirectory(Directory):
     def names(self) -> list[str]:
         """List the names in it, in no order."""
         with self.listed() as descriptor:
-            if takes_turns() and os.fstat(descriptor).st_size >= LARGE_DIRECTORY_BYTES:
-                return [entry.name for entry in _entries_in(descriptor)]
-            return os.listdir(descriptor)
+            return names_in(descriptor)
 
     def statuses(self) -> dict[str, FileStatus]:
         """Return the file system's answer about each name in it, in no order."""
@@ -74,7 +72,9 @@ class ListedDirectory(Directory):
                     accesses.add(Access(found.st_uid, found.st_gid, 0))
                     break
                 mode = found.st_mode
-                if not stat.S_ISREG(mode) or (found.st_nlink > 1 and self.refusal(name, FileStatus.of(found))):
+                if not stat.S_ISREG(mode):
+                    continue
+                if found.st_nlink > 1 and self.refusal(name, FileStatus.of(found), descriptor):
                     continue
                 has_list = with_access_lists and mode & 0o077 and has_access_list(descriptor, name)
                 accesses.add(Access(found.st_uid, found.st_gid, mode & (0o700 if has_list else 0o777)))
@@ -90,7 +90,7 @@ class ListedDirectory(Directory):
             for name, found in _found_in(descriptor, lambda _: True):
                 if stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
                     continue
-                error = self.refusal(name, FileStatus.of(found))
+                error = self.refusal(name, FileStatus.of(found), descriptor)
                 if error is not None:
                     strangers[name] = error
         return strangers
@@ -121,6 +121,13 @@ def read_access_list(place: int, name: str) -> bytes | None:
     if not has_access_list(place, name):
         return None
     return os.getxattr(f"/proc/self/fd/{place}/{name}", ACCESS_LIST, follow_symlinks=False)
+
+
+def names_in(descriptor: int) -> list[str]:
+    """Return the names in an open directory, in no order."""
+    if takes_turns() and os.fstat(descriptor).st_size >= LARGE_DIRECTORY_BYTES:
+        return [entry.name for entry in _entries_in(descriptor)]
+    return os.listdir(descriptor)
 
 
 def _found_in(descriptor: int, is_meant: Callable[[str], bool]) -> Iterator[tuple[str, os.stat_result]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from storage.errors import SpecialFileError
     from storage.files.lock import FileLock
     from storage.files.opened import FileRegion
 
@@ -93,6 +94,14 @@ class OverlayDirectory(Directory):
     def own_status(self) -> FileStatus | None:
         """Return the file system's answer about its path now."""
         return self._below.own_status()
+
+    def refusal(self, name: str, status: FileStatus, place: int = -1) -> SpecialFileError | None:
+        """Return the error that opening a file of this status raises, None for a file or directory of its own."""
+        return self._below.refusal(name, status, place)
+
+    def reached_status(self) -> FileStatus | None:
+        """Return the file system's answer about the directory in which its files are reached."""
+        return self._below.reached_status()
 
     def names(self) -> list[str]:
         """List the names in it, in no order."""

@@ -77,7 +77,7 @@ class Terms:
 
 def terms_of_file(directory: Directory, name: str, uid: int) -> Terms:
     """Return the terms of a new file that this user makes. Files outside of stores have none."""
-    found = directory.own_status() if directory.is_of_store else None
+    found = directory.reached_status() if directory.is_of_store else None
     if found is None:
         return Terms()
     if name.endswith(_TEMPORARY_SUFFIX):
@@ -111,11 +111,11 @@ def terms_of_file(directory: Directory, name: str, uid: int) -> Terms:
 
 def terms_of_directory(above: Directory | None, like: Directory | None, uid: int) -> Terms:
     """Return the terms of a new directory: those of `like`, or in a store those of the directory `above`."""
-    model = None if like is None else like.own_status()
+    model = None if like is None else like.reached_status()
     if like is not None and model is not None and model.is_directory:
         owner = (model.uid, model.gid) if uid == ROOT_UID else None
         return Terms(owner, model.mode, Model(like, "."), model.gid)
-    found = above.own_status() if above is not None and above.is_of_store else None
+    found = above.reached_status() if above is not None and above.is_of_store else None
     if found is None:
         return Terms(mode=_DIRECTORY_MODE)
     return Terms(_owner_in(found, uid), _DIRECTORY_MODE & found.mode)

@@ -51,9 +51,13 @@ class Files:
         return self._below_root(name) or _directory(name, self._manner)
 
     def add_root(self, directory: str | os.PathLike[str]) -> Directory:
-        """Add a directory that a user named, and return it: it may be a link, and no link is followed below it."""
+        """Add a directory that a user named, and return it: it may be a link, and no link is followed below it.
+
+        One that is kept open is returned again.
+        """
         name = os.fspath(directory)
-        self._roots = {**self._roots, name: _directory(name, self._manner)}
+        if name not in self._roots or not self._roots[name].is_kept:
+            self._roots = {**self._roots, name: _directory(name, self._manner)}
         return self.directory(name)
 
     def is_root(self, path: str) -> bool:

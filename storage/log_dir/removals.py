@@ -28,17 +28,11 @@ class Doomed(NamedTuple):
         return self.directory.path_of(self.name)
 
     def remove(self) -> None:
-        """Remove it. Links are removed, and never followed; raises `FileNotFoundError` if it is not there.
+        """Remove it, however deep it is. Links are removed, and never followed.
 
-        Unlinks first and asks later: a link to a directory goes by itself, and what it leads to stays.
+        Raises `FileNotFoundError` if it is not there.
         """
-        try:
-            self.directory.remove(self.name)
-        except IsADirectoryError:
-            inside = self.directory.at(self.name)
-            for name in inside.names():
-                Doomed(inside, name).remove()
-            self.directory.remove_directory(self.name)
+        self.directory.remove_tree(self.name)
 
 
 class Removals:

@@ -139,11 +139,11 @@ class Maintenance:
     def _remove(self, _: Job) -> None:
         """Remove all that is due; raises the first error after the others had their turn."""
         removals = self._store.topics.removals
-        errors: list[OSError] = []
+        errors: list[Exception] = []
         for doomed in removals.due(self._clock.now_ms()):
             try:
                 removals.remove(doomed)
-            except OSError as error:
+            except Exception as error:  # noqa: BLE001 -- raised below, and told by the caller
                 errors.append(error)
         if errors:
             raise errors[0]

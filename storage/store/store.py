@@ -25,10 +25,11 @@ from storage.files import bound
 from storage.log.followed_log import FollowedLog
 from storage.log_dir.checkpoints import OffsetCheckpoint
 from storage.log_dir.creation import check_vacant, make_directories, write_store
-from storage.log_dir.log_dir import distinct_log_dirs, lock_all
+from storage.log_dir.log_dir import distinct_log_dirs
 from storage.log_dir.meta_properties import check_agreement
 from storage.log_dir.names import CLUSTER_METADATA
 from storage.log_dir.recognition import check_stores
+from storage.store.log_dirs_kept import locked_log_dirs
 from storage.store.log_opener import FlushThread, LogOpener, LogRequest
 from storage.store.shutdown import Shutdown
 from storage.topics.checkpointing import LogOffsets, PartitionCheckpoints
@@ -126,11 +127,12 @@ class Store:
         """
         config = StoreConfig.resolve(broker_settings)
         directories = [files.add_root(Path(path)) for path in paths]
-        check_stores(directories)
-        log_dirs = distinct_log_dirs(directories)
         with ExitStack() as unlocking:
             if mode is Mode.READ_WRITE:
-                lock_all(log_dirs, unlocking)
+                log_dirs = locked_log_dirs(directories, unlocking, check_stores)
+            else:
+                check_stores(directories)
+                log_dirs = distinct_log_dirs(directories)
             check_agreement({str(each.path): each.properties for each in log_dirs if each.properties is not None})
             store = cls(
                 log_dirs, mode=mode, files=files, clock=clock, config=config, open_log=open_log, entropy=entropy
@@ -166,19 +168,13 @@ class Store:
         config = StoreConfig.resolve(broker_settings)
         directories = [files.add_root(Path(path)) for path in paths]
         make_directories(files, directories)
-        log_dirs = distinct_log_dirs(directories)
         with ExitStack() as unlocking:
-            lock_all(log_dirs, unlocking)
-            check_vacant([log_dir.directory for log_dir in log_dirs])  # somebody else may have been faster
+            log_dirs = locked_log_dirs(directories, unlocking, check_vacant)
+            check_vacant(directories)  # somebody else may have been faster
             write_store(clock, log_dirs, entropy, cluster_id=cluster_id, node_id=node_id)
+            mode = Mode.READ_WRITE
             store = cls(
-                log_dirs,
-                mode=Mode.READ_WRITE,
-                files=files,
-                clock=clock,
-                config=config,
-                open_log=open_log,
-                entropy=entropy,
+                log_dirs, mode=mode, files=files, clock=clock, config=config, open_log=open_log, entropy=entropy
             )
             store.shutdown.count_as_clean()
             unlocking.pop_all()

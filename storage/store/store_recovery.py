@@ -22,6 +22,7 @@ from storage.log_dir.names import DirectoryName, DirectoryState
 from storage.log_dir.recognition import check_stores, has_segment
 from storage.segment.names import Kind, live_offsets
 from storage.store.commit_recovery import RecoveredCommit, pending_commit, planned_commit, recovered_commit
+from storage.store.log_dirs_kept import kept_open
 from storage.store.log_opener import LogRequest, recover_guarded
 from storage.store.recovered_log_dir import RecoveredLogDir, StoreBefore, recovered_log_dir
 from storage.store.store import Mode, Store
@@ -95,6 +96,20 @@ def recover_store(
     the disk had no room are tried once more at the end, as the recovery of others may have made some. Raises what
     `Store.open` raises, before anything is changed.
     """
+    directories = [files.add_root(Path(path)) for path in paths]
+    with kept_open(directories):  # so that all of it is done in the same directories
+        _recover_kept(paths, files=files, clock=clock, announce=announce, tell=tell, options=options)
+
+
+def _recover_kept(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    files: Files,
+    clock: Clock,
+    announce: Announce,
+    tell: Tell,
+    options: RecoveryOptions,
+) -> None:
     settings = options.broker_settings
     paths, bare = _without_bare(paths, files)
     with Store.open(paths, mode=Mode.READ_ONLY, files=files, clock=clock, broker_settings=settings) as looked_at:
