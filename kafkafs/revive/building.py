@@ -138,7 +138,7 @@ def revive(
     another one may go on with. Raises `NotAStoreError` if something else is there, `BuildError` if an earlier run had
     another plan, and `StoreLockedError` while another process makes a store there.
     """
-    directories = [files.add_root(path).limited(making.bits) for path in making.log_dirs]
+    directories = [files.add_root(path).limited(making.bits, keeps_own=True) for path in making.log_dirs]
     run = _Run(plan, making, directories, clock, advance)
     run.make(files)
     with ExitStack() as stack:

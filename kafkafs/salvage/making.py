@@ -61,7 +61,7 @@ def salvage(
     already, if the target lies in the store, or if the copy is not sound, and `StoreLockedError` while another process
     works there.
     """
-    directory = files.add_root(target).limited(copied_bits([source.directory]))
+    directory = files.add_root(target).limited(copied_bits([source.directory]), keeps_own=True)
     _check_apart(files, target, source)
     _check(directory, source)
     replica = _scanned(source, advance)

@@ -85,8 +85,11 @@ class Directory(ABC):
     def at(self, name: str) -> Directory:
         """Return the directory of this name in it, which need not exist."""
 
-    def limited(self, bits: int) -> Directory:  # noqa: ARG002 -- most file systems have no permissions
-        """Return the same directory; what is made by way of the result has no permission bits but some of these."""
+    def limited(self, bits: int, *, keeps_own: bool = False) -> Directory:  # noqa: ARG002 -- most have no permissions
+        """Return the same directory; what is made by way of the result has no permission bits but some of these.
+
+        It belongs to the process's user, and not to the directory's owner, if this `keeps_own`.
+        """
         return self
 
     def held(self) -> AbstractContextManager[None]:

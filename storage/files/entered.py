@@ -18,7 +18,8 @@ class Manner(NamedTuple):
 
     Links are followed to files that a user named, if `follows_links`; to the directories of partitions, and to nothing
     in these, if `follows_partitions`. New files and directories have no permission bits but some of `bits`. Files that
-    are read leave the page cache as it was if it `spares_cache`.
+    are read leave the page cache as it was if it `spares_cache`. What root makes belongs to the owner of its directory,
+    or to root if it `keeps_own`.
     """
 
     is_of_store: bool = True
@@ -26,6 +27,7 @@ class Manner(NamedTuple):
     follows_partitions: bool = False
     spares_cache: bool = False
     bits: int = 0o777
+    keeps_own: bool = False
 
 
 class Entrance(Protocol):

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from storage.files.listed import read_access_list
@@ -39,9 +40,12 @@ class RealDirectory(ReachedDirectory):
         """Return the directory of this name in it, which need not exist."""
         return RealDirectory(self.path_of(name), self, self.manner)
 
-    def limited(self, bits: int) -> RealDirectory:
-        """Return the same directory; what is made by way of the result has no permission bits but some of these."""
-        return RealDirectory(self.path, self._above, self.manner._replace(bits=bits))
+    def limited(self, bits: int, *, keeps_own: bool = False) -> RealDirectory:
+        """Return the same directory; what is made by way of the result has no permission bits but some of these.
+
+        It belongs to the process's user if this `keeps_own`.
+        """
+        return RealDirectory(self.path, self._above, self.manner._replace(bits=bits, keeps_own=keeps_own))
 
     def open_file(self, name: str, flags: int, mode: int = 0) -> int:
         """Open a regular file and return its descriptor."""
@@ -93,7 +97,7 @@ class RealDirectory(ReachedDirectory):
             if not exclusive:
                 with suppress(FileNotFoundError):
                     return self.open_file(name, os.O_RDWR)
-            terms = terms_of_file(self, name, os.geteuid()).limited(self.manner.bits)
+            terms = self._bounded(terms_of_file(self, name, os.geteuid()))
             try:
                 descriptor = self.open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, terms.making_mode)
             except FileExistsError:  # another process was faster; it may remove the file again
@@ -104,8 +108,12 @@ class RealDirectory(ReachedDirectory):
                 settle(descriptor, self.path_of(name), terms)
             return descriptor
 
+    def _bounded(self, terms: Terms) -> Terms:
+        bounded = terms.limited(self.manner.bits)
+        return replace(bounded, owner=None) if self.manner.keeps_own else bounded
+
     def _made_in(self, above: ReachedDirectory, like: Directory | None) -> None:
-        terms = terms_of_directory(above, like, os.geteuid()).limited(self.manner.bits)
+        terms = self._bounded(terms_of_directory(above, like, os.geteuid()))
         with above.entered(self.name) as place:
             os.mkdir(self.name, terms.making_mode, dir_fd=place)
         if not above.is_of_store:

@@ -96,3 +96,20 @@ def test_copies_by_root_grant_no_more_than_a_users_store(scratch: Path, store: P
     for run_of_backup in (backups / "runs").iterdir():
         assert run_of_backup.stat().st_mode & 0o077 == 0
     assert revived.stat().st_mode & 0o077 == 0
+
+
+def test_copies_by_root_into_a_users_directory_are_roots(scratch: Path, store: Path) -> None:
+    """Otherwise that user could read what is made of records that only root may read."""
+    (store / ".kafka_cleanshutdown").touch()
+    backups, salvaged, revived = made = [scratch / name for name in ("backups", "salvaged", "revived")]
+    for each in made:
+        each.mkdir()
+        os.chown(each, NOBODY, NOBODY)
+    for each in (store, *store.rglob("*")):
+        os.chown(each, 0, 0)
+    run("backup", store, backups)
+    run("salvage", store, "t/0", salvaged)
+    run("revive", store, "--into", revived)
+    files = [each for top in made for each in top.rglob("*")]
+    assert {each.parent.name for each in files} >= {"t-0", "salvaged", "revived", "runs"}
+    assert {(each.lstat().st_uid, each.lstat().st_gid) for each in files} == {(0, 0)}
