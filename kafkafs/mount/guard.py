@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import pyfuse3
 
 from kafkafs.locator.errors import BadNameError
+from kafkafs.render.unfinished import UnfinishedTooLargeError
 from kafkafs.tree.errors import (
     AmbiguousPathError,
     DamagedError,
@@ -65,6 +66,7 @@ NUMBERS: Final[Mapping[type[Exception], int]] = {
     RefusedAppendError: errno.EINVAL,
     UnexpectedOffsetError: errno.EINVAL,
     RecordTooLargeError: errno.EMSGSIZE,
+    UnfinishedTooLargeError: errno.EFBIG,
     BatchTooLargeError: errno.EMSGSIZE,
     ReadOnlyTreeError: errno.EROFS,
     ReadOnlyStoreError: errno.EROFS,

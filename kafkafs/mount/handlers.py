@@ -225,7 +225,7 @@ class TreeOperations(ForbiddenOperations):
     @guarded()
     async def releasedir(self, fh: FileHandleT) -> None:
         """The directory is closed."""
-        del self._listings[fh]
+        self._listings.pop(fh).close()
 
     @guarded()
     async def fsyncdir(self, fh: FileHandleT, datasync: bool) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Place: TypeAlias = "tuple[TreePath, TreePath] | int"
 
 _NODES_MAX: Final = 256
+_NODES_BYTES_MAX: Final = 16 * 1024 * 1024
 FILES_MAX: Final = 100_000
 """How many files the kernel is let know: each takes a kilobyte here, and ranges have any number of names."""
 _SURPLUS_MAX: Final = 5000  # files that it is made to forget at a time
@@ -139,7 +140,8 @@ class Inodes:
         self._lasting: defaultdict[LogPath, dict[int, Inode]] = defaultdict(dict)
         self._growing: defaultdict[LogPath, dict[int, Inode]] = defaultdict(dict)
         self._lineages: dict[int, tuple[int, int]] = {}
-        self._with_nodes: deque[Inode] = deque()
+        self._with_nodes: deque[tuple[Inode, int]] = deque()  # and how much memory the node of each took
+        self._nodes_bytes = 0
         self._large: Inode | None = None  # whose node holds much memory
         self._account = MEMORY.account(self.drop_large)
 
@@ -240,13 +242,18 @@ class Inodes:
 
     def _keep_node(self, inode: Inode, node: Node) -> None:
         """Keep the node for the next requests, and drop the least recently used, or the last one that is large."""
-        if node.held_bytes > LARGE_BYTES:
+        size_bytes = node.held_bytes
+        if size_bytes > LARGE_BYTES:
             self.drop_large()
             self._large = inode
-        if inode.kept_node is None:
-            self._with_nodes.append(inode)
-            if len(self._with_nodes) > _NODES_MAX:
-                self._with_nodes.popleft().kept_node = None
+            size_bytes = 0
+        if inode.kept_node is None or size_bytes:
+            self._with_nodes.append((inode, size_bytes))
+            self._nodes_bytes += size_bytes
+        while len(self._with_nodes) > _NODES_MAX or self._nodes_bytes > _NODES_BYTES_MAX:
+            oldest, oldest_bytes = self._with_nodes.popleft()
+            oldest.kept_node = None
+            self._nodes_bytes -= oldest_bytes
         inode.kept_node = node
 
     def drop_large(self, _: int = 0) -> None:

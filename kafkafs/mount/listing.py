@@ -13,9 +13,11 @@ import re
 import stat
 from functools import partial
 from itertools import chain
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.content.descriptor_memory import KEPT
 from kafkafs.locator.descent import child
 from kafkafs.locator.errors import BadNameError
 from kafkafs.locator.paths import PartitionDirectoryPath, PartitionPath, TopicPath
@@ -41,6 +43,7 @@ PAUSE_S: Final = 2.0
 CHUNK_NAMES: Final = 2048
 CHUNK_S: Final = 0.25
 _WINDOW_NAMES: Final = 2 * CHUNK_NAMES
+_NAME_BYTES: Final = 512  # what a name takes with its attributes
 
 
 def path_of_name(parent: TreePath, name: str) -> TreePath | None:
@@ -124,9 +127,33 @@ class Listing:
         self._window: list[Entry] = []
         self._is_begun = False
         self._is_ended = False
+        self._dropping = Lock()  # held while it is decided who has the entries
+        self._in_use = 0
 
     async def entries(self, position: int) -> list[Entry]:
-        """Return some entries from a position on, none at the end. Recent entries are cached."""
+        """Return some entries from a position on, none at the end. Recent entries are cached while there is room."""
+        with self._dropping:
+            self._in_use += 1
+        try:
+            return await self._from(position)
+        finally:
+            with self._dropping:
+                self._in_use -= 1
+                size_bytes = _NAME_BYTES * len(self._window)
+            KEPT.keep(self, size_bytes)
+
+    def drop_kept(self) -> None:
+        """Drop the entries, unless they are in use: the directory is listed again where its listing goes on."""
+        with self._dropping:
+            if not self._in_use:
+                self._entries, self._window, self._is_begun = iter(()), [], False
+
+    def close(self) -> None:
+        """Release the entries."""
+        self.drop_kept()
+        KEPT.keep(self, 0)
+
+    async def _from(self, position: int) -> list[Entry]:
         is_first = not self._is_begun or position < self._start
         while is_first or (position >= self._start + len(self._window) and not self._is_ended):
             work = partial(self._next, is_first=is_first)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import BatchTooLargeError, FramingError, InvalidRecordError
+from kafkafs.render.unfinished import Unfinished
+from storage.errors import BatchTooLargeError, FramingError, InvalidRecordError, MemoryBudgetError
 from storage.record import MAGIC_AT, read_batches
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class BatchIntake:
     """
 
     def __init__(self) -> None:
-        self._in_progress = bytearray()
+        self._in_progress = Unfinished()
         self._missing_bytes = 0  # of the batch in progress, as far as that can be told
         self._is_dropping = False
 
@@ -34,13 +35,11 @@ class BatchIntake:
         """The batches that this write completes."""
         if self._is_dropping:
             return ()
-        self._in_progress += data
-        self._missing_bytes -= memoryview(data).nbytes
-        if self._missing_bytes > 0:
-            return ()
         try:
-            return self._cut_out(packing.max_bytes)
-        except InvalidRecordError:
+            self._in_progress.add(data)
+            self._missing_bytes -= memoryview(data).nbytes
+            return () if self._missing_bytes > 0 else self._cut_out(packing.max_bytes)
+        except (InvalidRecordError, MemoryBudgetError):
             self._is_dropping = True
             self._forget()
             raise
@@ -61,7 +60,7 @@ class BatchIntake:
             self._forget()
 
     def _cut_out(self, max_bytes: int) -> Sequence[Buffer]:
-        block = bytes(self._in_progress)
+        block = bytes(self._in_progress.take())
         walk = read_batches(block)
         try:
             batches = list(walk)
@@ -74,10 +73,10 @@ class BatchIntake:
         largest_bytes = max([len(rest) + walk.missing_bytes, *(batch.size_bytes for batch in batches)])
         if largest_bytes > max_bytes:
             raise BatchTooLargeError(f"a batch has {largest_bytes} bytes, and the largest allowed is {max_bytes}")
-        self._in_progress = bytearray(rest)
+        self._in_progress.add(rest)
         self._missing_bytes = walk.missing_bytes
         return [batch.view(0, batch.size_bytes) for batch in batches]
 
     def _forget(self) -> None:
-        self._in_progress = bytearray()
+        self._in_progress.clear()
         self._missing_bytes = 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.errors import RecordTooLargeError
+from kafkafs.render.unfinished import Unfinished
+from storage.errors import RecordTooLargeError, StorageError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -15,7 +16,7 @@ _NEWLINE: Final = b"\n"
 class Lines(NamedTuple):
     """Lines, each with its newline, as they came: the first one's bytes from earlier pieces, and the rest uncopied."""
 
-    begun: bytes = b""
+    begun: Buffer = b""
     rest: Buffer = b""
 
     def joined(self) -> bytes:
@@ -38,14 +39,14 @@ class LineAssembler:
         self.number = 1
         self._is_counting = is_counting
         self._newlines = 0
-        self._in_progress = bytearray()
+        self._in_progress = Unfinished()
         self._is_dropping = False
 
     def take(self, piece: Buffer, *, line_bytes_max: int) -> Lines:
         """The lines that this piece completes.
 
         Raises `RecordTooLargeError`, and has refused the piece, if one of them or the line in progress is longer than
-        `line_bytes_max`, its newline not counted.
+        `line_bytes_max`, its newline not counted, or than `Unfinished` takes; `MemoryBudgetError` as that does.
         """
         block = bytes(piece)
         start = 0
@@ -59,25 +60,31 @@ class LineAssembler:
             self._is_dropping = False
             self.number += 1
         end = block.rfind(_NEWLINE) + 1
-        begun = bytes(self._in_progress)
-        if end > start:
-            self._in_progress = bytearray(block[end:])
-            lines = Lines(begun, block if end - start == len(block) else memoryview(block)[start:end])
-            is_too_long = _has_longer_line(block, start, end, len(begun), line_bytes_max)
-        else:
-            self._in_progress += block[start:]
-            lines = Lines()
-            is_too_long = False
-        if is_too_long or len(self._in_progress) > line_bytes_max:
-            self.refuse()
+        try:
+            return self._taken(block, start, max(start, end), line_bytes_max)
+        except StorageError:
+            self._in_progress.clear()
+            self._is_dropping = end < len(block)
+            raise
+
+    def _taken(self, block: bytes, start: int, end: int, line_bytes_max: int) -> Lines:
+        """Return the lines of the block from start to end, and begin the next one with what follows them."""
+        begun_bytes = len(self._in_progress)
+        rest_bytes = len(block) - end + (begun_bytes if end == start else 0)
+        if rest_bytes > line_bytes_max or _has_longer_line(block, start, end, begun_bytes, line_bytes_max):
             raise RecordTooLargeError(f"a line has more than {line_bytes_max} bytes, so its record can fit no batch")
+        lines = Lines()
+        if end > start:
+            begun = self._in_progress.take() if begun_bytes else b""
+            lines = Lines(begun, block if end - start == len(block) else memoryview(block)[start:end])
+        if end < len(block):
+            self._in_progress.add(block[end:] if end else block)
         return lines
 
     def finish(self) -> Lines:
         """Return the line in progress, which ends here without a newline; none if there is none, or it was refused."""
-        line = bytes(self._in_progress)
+        line = self._in_progress.take()
         self.number = self._newlines + 1
-        self._in_progress.clear()
         self._is_dropping = False
         return Lines(rest=line)
 
@@ -90,7 +97,7 @@ class LineAssembler:
 
 def _has_longer_line(block: bytes, start: int, end: int, begun_bytes: int, line_bytes_max: int) -> bool:
     """Return True if a line from start to end is too long; the first one began so many bytes before the start."""
-    line_start = start - begun_bytes
+    line_start = start - (begun_bytes if end > start else 0)
     while end - line_start > line_bytes_max + 1:
         # If this line is short enough its newline is in this window, and that of no longer one can be.
         window_end = max(line_start + line_bytes_max + 1, start)

@@ -38,7 +38,7 @@ class Packing(NamedTuple):
         """Return the same at another time."""
         return Packing(timestamp_ms, self.max_bytes, self.form)
 
-    def lines(self, block: Buffer, *, begun: bytes) -> list[EncodedBatch]:
+    def lines(self, block: Buffer, *, begun: Buffer) -> list[EncodedBatch]:
         """Each line as a value without a key. The first begins with `begun`; the last may lack its newline."""
         return list(
             batches_of_lines(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.errors import RecordTooLargeError
+from kafkafs.render.unfinished import Unfinished
+from storage.errors import RecordTooLargeError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ class RawIntake:
     """
 
     def __init__(self) -> None:
-        self._run = bytearray()
+        self._run = Unfinished()
         self._is_dropping = False
 
     def take(self, data: Buffer, packing: Packing) -> Sequence[Buffer]:
@@ -32,13 +33,17 @@ class RawIntake:
             self._run.clear()
             self._is_dropping = True
             raise RecordTooLargeError(f"a record of more than {packing.max_bytes} bytes can fit no batch")
-        self._run += data
+        try:
+            self._run.add(data)
+        except StorageError:
+            self._run.clear()
+            self._is_dropping = True
+            raise
         return ()
 
     def finish(self, packing: Packing) -> Sequence[Buffer]:
         """The batch of the record that the run is."""
-        run = bytes(self._run)
-        self._run.clear()
+        run = bytes(self._run.take())
         self._is_dropping = False
         return packing.rows([(packing.timestamp_ms, None, run, ())]) if run else ()
 

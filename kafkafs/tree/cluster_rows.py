@@ -7,14 +7,16 @@ as `REDACTED`, as Kafka's own tools do not show them either.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from storage.cluster import QUORUM_STATE_NAME
 from storage.ids import format_id
 from storage.internal import RESOURCE_NAMES, TOPIC_RESOURCE, metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from storage.cluster import QuorumState
     from storage.internal import ClusterImage, Credential, RecordedSetting
@@ -45,6 +47,8 @@ _OPERATIONS: Final = (
     "DESCRIBE_TOKENS",
     "TWO_PHASE_COMMIT",
 )
+_ODD_NUMBERS: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""What JSON has no number for, as Kafka's tools print it."""
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS: Final = ("UNKNOWN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _PARTITION_FIELDS: Final = (
@@ -61,6 +65,29 @@ _PARTITION_FIELDS: Final = (
 )
 
 
+class _PartitionRows(Sequence[Row]):
+    """A row a partition of one topic as it is now, made when it is asked for: there may be hundreds of thousands."""
+
+    def __init__(self, partitions: Mapping[int, Mapping[str, Any]]) -> None:
+        self._partitions = dict(partitions)  # the image replaces the fields of a partition, and never changes them
+        self._numbers = sorted(partitions)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Row]: ...
+
+    def __getitem__(self, at: int | slice) -> Row | list[Row]:
+        return self._row(self._numbers[at]) if isinstance(at, int) else list(map(self._row, self._numbers[at]))
+
+    def _row(self, number: int) -> Row:
+        return {"partition": number, **_selected(self._partitions[number], _PARTITION_FIELDS)}
+
+
 def topic_rows(image: ClusterImage) -> Iterator[Row]:
     """A row a topic, by name, with its partitions and the settings that it has itself."""
     for name, topic_id in sorted(image.topic_ids.items()):
@@ -68,10 +95,7 @@ def topic_rows(image: ClusterImage) -> Iterator[Row]:
         yield {
             "topic": name,
             "topicId": format_id(topic_id),
-            "partitions": [
-                {"partition": number, **_selected(partitions[number], _PARTITION_FIELDS)}
-                for number in sorted(partitions)
-            ],
+            "partitions": _PartitionRows(partitions),
             "settings": {
                 key: _shown(key, setting) for key, setting in sorted(image.settings_of(TOPIC_RESOURCE, name).items())
             },
@@ -126,7 +150,11 @@ def quota_rows(image: ClusterImage) -> Iterator[Row]:
     """A row a quota and what it is of; a null name is that of all who have none of their own."""
     for entity, quotas in sorted(image.quotas.items(), key=repr):
         for key, value in sorted(quotas.items()):
-            yield {"entity": dict(entity), "quota": key, "value": value}
+            yield {
+                "entity": dict(entity),
+                "quota": key,
+                "value": value if isfinite(value) else _ODD_NUMBERS[str(value)],
+            }
 
 
 def acl_rows(image: ClusterImage) -> Iterator[Row]:

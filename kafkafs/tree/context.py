@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kafkafs.tree.errors import TooManyPartitionsError
 from kafkafs.tree.log_sources import LogSources
 from kafkafs.tree.rights import Recent, Rights
+from kafkafs.tree.shared_text import LastTexts
 from storage.log_dir import CLUSTER_METADATA, COMPACTED_BY_BROKERS, SETTINGS_NAME
 from storage.store import InternalTopics
 
@@ -28,7 +29,7 @@ class TreeContext:
     """The store of a tree as its nodes see it. Any thread may use it.
 
     `rights` say who may see what. `sources` has the logs of the partitions, `internal_topics` what the brokers' own
-    topics say, `sizes` the sizes of decoded files.
+    topics say, `sizes` the sizes of decoded files, `cluster_texts` the texts of `cluster` that were made last.
     """
 
     def __init__(self, store: Store, options: TreeOptions, *, clock: Clock, sizes: SizeCache) -> None:
@@ -39,6 +40,7 @@ class TreeContext:
         self.rights = Rights(store.log_dirs, is_shared=options.is_shared)
         self.sources = LogSources(store, options, clock=clock, rights=self.rights)
         self.internal_topics = InternalTopics(store, clock, self.sources.log)
+        self.cluster_texts = LastTexts()
         self._access_to_groups = Recent(
             lambda _: self.rights.of_files(
                 logs=[each for topic in sorted(COMPACTED_BY_BROKERS) for each in self._directories(topic)]

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.tree.node import Attributes, File
+from kafkafs.tree.shared_text import TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.errors import TreeError
     from kafkafs.tree.node import Reading
     from kafkafs.tree.rights import Rights
+    from kafkafs.tree.shared_text import Text
     from storage.clock import Clock
     from storage.files import Access
 
@@ -64,6 +66,11 @@ class GeneratedFile(File):
         is_told = made.failure is None and not self.hides_size(access)
         return Attributes(len(made.data) if is_told else None, modified_ms=made.modified_ms, access=access)
 
+    @property
+    def held_bytes(self) -> int:
+        """Return how much memory the text takes that was generated last."""
+        return 0 if self._made is None else len(self._made[1].data)
+
     def takes_long(self) -> bool:
         """True if making it takes longer than a `stat` may."""
         return False
@@ -106,12 +113,15 @@ class GeneratedFile(File):
 
 
 class BytesReading:
-    """An open file whose bytes are all there, and do not change."""
+    """An open file whose bytes are all there, and do not change. Descriptors with the same bytes share them.
+
+    Raises `MemoryBudgetError` if there is no memory to hold them.
+    """
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
+        self._text: Text | None = TEXTS.text(data)
 
-    def size_bytes(self) -> int:
+    def size_bytes(self) -> int | None:
         """Return how many there are."""
         return len(self._data)
 
@@ -124,14 +134,19 @@ class BytesReading:
         return self.read(position, size_bytes)
 
     def close(self) -> None:
-        """Do nothing: nothing is held."""
+        """Let go of them."""
+        self._text = None
+
+    @property
+    def _data(self) -> bytes:
+        return b"" if self._text is None else self._text.data
 
 
-class _CutReading:
+class _CutReading(BytesReading):
     """An open file that ends with an error."""
 
     def __init__(self, data: bytes, failure: TreeError) -> None:
-        self._data = data
+        super().__init__(data)
         self._failure = failure
 
     def size_bytes(self) -> None:
@@ -139,14 +154,7 @@ class _CutReading:
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """The bytes from the position; at their end, the error."""
-        data = self._data[position : position + size_bytes]
+        data = super().read(position, size_bytes)
         if not data:
             raise self._failure
         return data
-
-    def read_soon(self, position: int, size_bytes: int) -> bytes:
-        """Return the same, which never takes long."""
-        return self.read(position, size_bytes)
-
-    def close(self) -> None:
-        """Do nothing: nothing is held."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.content.descriptor_memory import KEPT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -15,8 +17,8 @@ _KEPT_BYTES: Final = 1024 * 1024
 class PassingReading:
     """An open file with the bytes of the pieces that `make` yields, which are the same each time.
 
-    They are made once for a reader that goes forward, and from the beginning for one that goes back by much. Any thread
-    may read.
+    They are made once for a reader that goes forward, and from the beginning for one that goes back by much, or if
+    others kept too much in between. Any thread may read.
     """
 
     def __init__(self, make: Callable[[], Iterator[bytes]]) -> None:
@@ -34,20 +36,26 @@ class PassingReading:
     def read(self, position: int, size_bytes: int) -> bytes:
         """The bytes from the position, once they are made; fewer than asked for only at the end."""
         with self._reading:
-            if position < self._start and self._make is not None:
-                self._pieces, self._start, self._window = self._make(), 0, bytearray()
-            while self._start + len(self._window) < position + size_bytes:
-                piece = next(self._pieces, None)
-                if piece is None:
-                    self._size_bytes = self._start + len(self._window)
-                    break
-                self._window += piece
-                passed = min(position - self._start - _KEPT_BYTES, len(self._window))
-                if passed > 0:
-                    del self._window[:passed]
-                    self._start += passed
-            begin = max(position - self._start, 0)
-            return bytes(self._window[begin : begin + size_bytes])
+            try:
+                return self._read(position, size_bytes)
+            finally:
+                KEPT.keep(self, len(self._window))
+
+    def _read(self, position: int, size_bytes: int) -> bytes:
+        if position < self._start and self._make is not None:
+            self._begin(self._make())
+        while self._start + len(self._window) < position + size_bytes:
+            piece = next(self._pieces, None)
+            if piece is None:
+                self._size_bytes = self._start + len(self._window)
+                break
+            self._window += piece
+            passed = min(position - self._start - _KEPT_BYTES, len(self._window))
+            if passed > 0:
+                del self._window[:passed]
+                self._start += passed
+        begin = max(position - self._start, 0)
+        return bytes(self._window[begin : begin + size_bytes])
 
     def read_soon(self, position: int, size_bytes: int) -> bytes | None:
         """Return the same if it is in memory, and otherwise None."""
@@ -58,4 +66,19 @@ class PassingReading:
     def close(self) -> None:
         """Release what the pieces are made from."""
         with self._reading:
-            self._make, self._pieces = None, iter(())
+            self._make = None
+            self._begin(iter(()))
+            KEPT.keep(self, 0)
+
+    def drop_kept(self) -> None:
+        """Drop the window, unless it is in use; the pieces are made again when they are read."""
+        if self._reading.acquire(blocking=False):
+            try:
+                if self._make is not None:
+                    self._begin(self._make())
+                KEPT.keep(self, 0)
+            finally:
+                self._reading.release()
+
+    def _begin(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._start, self._window = pieces, 0, bytearray()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kafkafs.content.descriptor_memory import LITTLE_BYTES
 from kafkafs.locator.formats import Format
 from kafkafs.locator.offsets import AtOffset, FromEnd, RecordRange
 from kafkafs.render.batch_member import batch_member
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from storage.files import Access
     from storage.record import Batch, Record
 
-_PINNED_BYTES_MAX: Final = 1024 * 1024
+_PINNED_BYTES_MAX: Final = LITTLE_BYTES
 """The most bytes that an open file keeps when others need memory."""
 
 
@@ -84,8 +85,8 @@ class RecordFile(File):
 
     @property
     def held_bytes(self) -> int:
-        """Return about how much memory the record's batch takes."""
-        return self._found.held_bytes
+        """Return about how much memory the record's batch takes, and what was rendered."""
+        return self._found.held_bytes + len(self._rendered or b"")
 
     def open(self) -> Reading:
         """Open it in memory."""

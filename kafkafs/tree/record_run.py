@@ -5,6 +5,7 @@ The run is that of one view. Reading records that were removed or replaced since
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from pathlib import Path
 from time import monotonic
@@ -281,8 +282,8 @@ class _Marks:
     """Some positions at which a batch's bytes begin, and its first offsets."""
 
     def __init__(self, offset: int) -> None:
-        self._positions = [0]
-        self._offsets = [offset]
+        self._positions = array("q", (0,))
+        self._offsets = array("q", (offset,))
         self._distance_bytes = _PIECE_BYTES
 
     def before(self, position: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.content.descriptor_memory import KEPT
 from kafkafs.content.patience import Patience
 from kafkafs.tree.ahead import go_ahead
 from storage.budget import MEMORY
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from kafkafs.content.descriptor_memory import KeptMemory
+
 AHEAD_BYTES: Final = 1024 * 1024
 """How many bytes are made ahead of a sequential read."""
 OVERTAKEN_BYTES: Final = 2 * 1024 * 1024
 """How far a read may overtake an earlier one of the same reader: the bytes between them are kept."""
+_MAKING_BYTES: Final = 128 * 1024  # about as much is held by what makes the next pieces
 
 
 class Chunk(NamedTuple):
@@ -50,8 +54,8 @@ class RenderedRun:
 
     An iterator that ends has reached the end; the next one may find more after it. One that raises has reached an
     unreadable place: the bytes before it are returned, and a read at it raises the error. At most a piece, a read and
-    about 3 MiB are held. Any thread may read; pieces are made for one of them at a time. `later` makes what follows a
-    read while the reply is on its way.
+    about 3 MiB are held, and nothing once others keep more together than they may. Any thread may read; pieces are made
+    for one of them at a time. `later` makes what follows a read while the reply is on its way.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class RenderedRun:
         pieces_from: Callable[[int], Iterator[tuple[int, Buffer]]],
         *,
         later: Callable[[Callable[[], None]], None] = go_ahead,
+        kept: KeptMemory = KEPT,
     ) -> None:
         self._pieces_from = pieces_from
         self._later = later
@@ -69,6 +74,7 @@ class RenderedRun:
         self._is_going_ahead = False
         self._is_closed = False
         self._account = MEMORY.account(self._shrink)
+        self._kept = kept
 
     def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
         """The bytes from the position, fewer only at the end or before what cannot be read.
@@ -86,11 +92,14 @@ class RenderedRun:
                 self._restart(chunks)
             is_sequential = position == self._next_position
             was_begun = self._pieces is not None
-            self._make_up_to(position, end, patience)
-            if was_begun and self._pieces is None:
-                # This reached the end as it was at the beginning. To the kernel a short read is the file's end, even if
-                # `stat` told a larger size since: processes that have mapped the file lose what follows.
+            try:
                 self._make_up_to(position, end, patience)
+                if was_begun and self._pieces is None:
+                    # This reached the end as it was at the beginning. To the kernel a short read is the file's end,
+                    # even if `stat` told a larger size since: processes that have mapped it lose what follows.
+                    self._make_up_to(position, end, patience)
+            finally:
+                self._tell_kept()
             found = _cut(self._chunks, position, end)
             self._next_position = position + len(memoryview(found))
         self._let_go()
@@ -105,6 +114,7 @@ class RenderedRun:
             return None
         is_sequential = position == self._next_position
         self._next_position = end
+        self._kept.used(self)
         if is_sequential:
             self._go_ahead()
         return _cut(chunks, position, end)
@@ -116,9 +126,22 @@ class RenderedRun:
 
     def _let_go(self) -> None:
         """Drop the chunks of a closed run, unless another thread makes pieces, which calls this when it is done."""
-        if self._is_closed and self._making.acquire(blocking=False):
-            self._restart(())
-            self._making.release()
+        if self._is_closed:
+            self.drop_kept()
+
+    def drop_kept(self) -> None:
+        """Drop everything, unless another thread makes pieces; the next read makes it again."""
+        if self._making.acquire(blocking=False):
+            try:
+                self._restart(())
+                self._tell_kept()
+            finally:
+                self._making.release()
+
+    def _tell_kept(self) -> None:
+        """Tell how much is kept, but for large pieces, which are leased."""
+        size_bytes = sum(len(chunk.data) for chunk in self._chunks if len(chunk.data) <= UNLEASED_BYTES_MAX)
+        self._kept.keep(self, size_bytes + (0 if self._pieces is None else _MAKING_BYTES))
 
     def _shrink(self, _: int) -> None:
         """Drop large pieces, and the batch from which the next ones come; the next read makes them again."""
@@ -126,6 +149,7 @@ class RenderedRun:
             if any(len(chunk.data) > UNLEASED_BYTES_MAX for chunk in self._chunks):
                 self._chunks = ()
             self._pieces = None
+            self._tell_kept()
             self._making.release()
 
     def _restart(self, chunks: tuple[Chunk, ...]) -> None:
@@ -177,7 +201,10 @@ class RenderedRun:
             with self._making:
                 position, chunks = self._next_position, self._chunks
                 if self._pieces is not None and chunks and position <= chunks[-1].end:
-                    self._make(position, position + AHEAD_BYTES)
+                    try:
+                        self._make(position, position + AHEAD_BYTES)
+                    finally:
+                        self._tell_kept()
         finally:
             self._is_going_ahead = False
             self._let_go()

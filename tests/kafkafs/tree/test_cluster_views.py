@@ -13,7 +13,8 @@ from click.testing import CliRunner
 
 from kafkafs.cli import main
 from kafkafs.tree.cluster_rows import COLUMNS, REDACTED, ROWS, cells, voter_rows
-from kafkafs.tree.cluster_views import VIEW_NAMES, json_lines
+from kafkafs.tree.cluster_views import VIEW_NAMES
+from kafkafs.tree.json_rows import json_lines
 from storage.clock import Clock
 from storage.cluster.quorum_state import QuorumState
 from storage.files import Files

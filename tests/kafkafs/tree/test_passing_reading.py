@@ -104,3 +104,12 @@ def test_what_it_is_made_from_is_released_by_closing() -> None:
     gc.collect()
     assert known() is None
     assert reading.read(0, 1) in {b"<", b""}
+
+
+def test_it_is_made_again_after_others_kept_too_much(reading: PassingReading, made: list[int]) -> None:
+    assert reading.read(10, 5) == TEXT[10:15]
+    reading.drop_kept()
+    assert len(reading._window) == 0
+    assert reading.read_soon(10, 5) is None
+    assert reading.read(15, 10) == TEXT[15:25]
+    assert made == [0, 1, 0, 1, 2]

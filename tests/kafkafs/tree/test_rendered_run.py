@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkafs.content.descriptor_memory import KeptMemory
 from kafkafs.tree.rendered_run import AHEAD_BYTES, OVERTAKEN_BYTES, RenderedRun
+from storage.budget import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -200,3 +202,19 @@ def test_what_was_removed_before_it_does_not_keep_a_read_from_its_bytes(*, is_un
     assert bytes(run.read(4000, 500)) == DATA[4000:4500]
     with pytest.raises(ValueError, match="removed"):
         run.read(3000, 10)
+
+
+def test_many_runs_keep_a_bounded_number_of_bytes() -> None:
+    budget = Budget(64 << 20)
+    assert budget.take(64 << 20)
+    kept = KeptMemory(4 << 20, budget=budget)
+    runs = [RenderedRun(Pieces(DATA * 100, 1, 64 << 10), later=lambda _: None, kept=kept) for _ in range(100)]
+    for run in runs:
+        assert bytes(run.read(0, 1)) == DATA[:1]
+        assert kept.kept_bytes <= 4 << 20
+    assert runs[0].read_soon(0, 1) is None, "it was used longest ago"
+    assert runs[-1].read_soon(0, 1) is not None
+    for run in runs:
+        assert bytes(run.read(300, 5000)) == (DATA * 2)[300:5300]
+        run.close()
+    assert kept.kept_bytes == 0
