@@ -42,9 +42,12 @@ class GroupsDirectory(StoreDirectoryNode):
         return super().attributes()._replace(access=self._context.access_to_groups())
 
     def names(self) -> Iterator[str]:
-        """The names, in their order."""
+        """The names, in their order. Raises `MemoryBudgetError` if groups are missing that do not fit into memory."""
         self._context.sources.refresh()
-        yield from sorted(map(_name, self._context.internal_topics.groups().groups))
+        found = self._context.internal_topics.groups()
+        if found.too_large is not None:
+            raise found.too_large.with_traceback(None)
+        yield from sorted(map(_name, found.groups))
 
 
 class GroupFile(GeneratedFile):
@@ -91,7 +94,10 @@ class GroupFile(GeneratedFile):
 
 
 def _group_called(name: str, context: TreeContext) -> GroupDescription | None:
-    """Return the present state of the group whose file has this name."""
+    """Return the present state of the group whose file has this name.
+
+    Raises `MemoryBudgetError` where there is none, and groups are missing that do not fit into memory.
+    """
     context.sources.refresh()
     found = context.internal_topics.groups()
     try:
@@ -99,7 +105,10 @@ def _group_called(name: str, context: TreeContext) -> GroupDescription | None:
     except BadNameError:
         return None
     group_id = _hashed(context.internal_topics, found).get(name) if identifier is None else _text(identifier)
-    return None if group_id is None else found.groups.get(group_id)
+    group = None if group_id is None else found.groups.get(group_id)
+    if group is None and found.too_large is not None:
+        raise found.too_large.with_traceback(None)
+    return group
 
 
 def _hashed(topics: InternalTopics, found: FoundGroups) -> dict[str, str]:

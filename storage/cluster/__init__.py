@@ -1,6 +1,7 @@
 """A store's cluster as its internal topics show it, followed as they grow.
 
     log_replay         the batches of one log, each taken once: from its start, and then as they are appended
+    image_memory       what the image of a log takes of the memory budget
     followed_topics    `__consumer_offsets`, `__transaction_state`, `__share_group_state`: groups, transactional ids
     group_description  a group as Kafka's tools describe it, with its rows: committed offset, end offset, lag, member
     open_transactions  the transactions that are open, and what they hold up

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from storage.cluster.image_memory import ImageMemory
 from storage.cluster.metadata_log import read_snapshot
 from storage.internal import ClusterImage, control
 from storage.record import BatchForm, ControlType, batches_of_rows
@@ -36,12 +37,14 @@ def write_bootstrap(directory: Directory, records: Sequence[bytes], now_ms: int)
 def read_bootstrap(directory: Directory) -> ClusterImage | None:
     """Return the cluster with which a node begins that never ran, credentials included; None without the file.
 
-    Raises `StorageError` for a file that is not whole, and `OSError`.
+    Raises `StorageError` for a file that is not whole or does not fit into the memory budget, and `OSError`.
     """
     if directory.status(BOOTSTRAP_NAME) is None:
         return None
     image = ClusterImage(snapshot=BOOTSTRAP_NAME, keeps_secrets=True)
-    read_snapshot(directory, BOOTSTRAP_NAME, image)
+    memory = ImageMemory()
+    memory.begin(image, f"the records of {directory.path_of(BOOTSTRAP_NAME)}", None)
+    read_snapshot(directory, BOOTSTRAP_NAME, image, memory)
     return image
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from storage.cluster.log_replay import LogReplay
-from storage.errors import StorageError, UnknownPartitionError
+from storage.errors import MemoryBudgetError, StorageError, UnknownPartitionError, forget_frames
 from storage.internal import offsets, shares, transactions
-from storage.internal.groups_image import GroupsImage
+from storage.internal.groups_image import COMMITTED_BYTES_MAX, OFFSETS, GroupsImage
 from storage.internal.outcome import Message, Raw
 from storage.internal.shares_image import SharesImage
 from storage.internal.transactions_image import TransactionsImage
@@ -18,6 +18,7 @@ from storage.internal.transactions_image import TransactionsImage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from storage.budget import Lease
     from storage.internal.groups_image import Group
     from storage.internal.shares_image import SharePartition, ShareStart
     from storage.internal.transactions_image import TransactionalId
@@ -41,7 +42,8 @@ class FollowedTopic(Generic[Replay]):
     def look(self, logs: Mapping[int, ReadableLog]) -> None:
         """Take the new records of these logs; other partitions are forgotten.
 
-        A log that cannot be read is one of the `shortcomings`, and its known records stay.
+        A log that cannot be read is one of the `shortcomings`, and its known records stay; those of a log that does
+        not fit into the memory budget are forgotten.
         """
         before = {number: (replay, replay.revision) for number, replay in self.partitions.items()}
         failed = bool(self._failures)
@@ -57,10 +59,26 @@ class FollowedTopic(Generic[Replay]):
             except UnknownPartitionError:
                 del self.partitions[number]  # it was deleted meanwhile
             except (StorageError, OSError) as error:
+                forget_frames(error)
                 self._failures[number] = error
         now = {number: (replay, replay.revision) for number, replay in self.partitions.items()}
         if failed or self._failures or now != before:
             self.revision += 1
+
+    @property
+    def too_large(self) -> MemoryBudgetError | None:
+        """Return the error of a log whose records do not fit into the memory budget, if one does not."""
+        return next((each for each in self._failures.values() if isinstance(each, MemoryBudgetError)), None)
+
+    def forget(self) -> None:
+        """Forget the records of those partitions that take memory from the budget: they are read again."""
+        for replay in self.partitions.values():
+            if replay.memory.is_large:
+                replay.forget()
+
+    def leases(self) -> list[list[Lease]]:
+        """Return what keeps the memory of the records reserved, as long as anything refers to it."""
+        return [replay.memory.leases for replay in self.partitions.values()]
 
     @property
     def is_complete(self) -> bool:
@@ -93,7 +111,12 @@ class OffsetsLog(LogReplay):
         if not isinstance(read.key, Message) or isinstance(read.value, Raw):
             return False
         fields = None if read.value is None else read.value.fields
-        self.image.apply(read.key.name.removesuffix("Key"), read.key.fields, fields, offset, producer_id)
+        name = read.key.name.removesuffix("Key")
+        self.image.apply(name, read.key.fields, fields, offset, producer_id)
+        if name == OFFSETS:  # nearly all records, which have no lists
+            self.memory.add(COMMITTED_BYTES_MAX + len(key or b"") + len(value or b""))
+        else:
+            self._count(read.key.fields, fields)
         return True
 
     def _end_transaction(self, producer_id: int, offset: int, *, is_commit: bool) -> None:
@@ -132,6 +155,7 @@ class SharesLog(LogReplay):
             return False
         fields = None if read.value is None else read.value.fields
         self.image.apply(read.key.name.removesuffix("Key"), read.key.fields, fields, offset)
+        self._count(read.key.fields, fields)
         return True
 
     def _end_transaction(self, producer_id: int, offset: int, *, is_commit: bool) -> None:
@@ -170,7 +194,9 @@ class TransactionsLog(LogReplay):
         read = transactions.decode(key, value)
         if not isinstance(read.key, Message) or isinstance(read.value, Raw):
             return False
-        self.image.apply(read.key.fields, None if read.value is None else read.value.fields, offset)
+        fields = None if read.value is None else read.value.fields
+        self.image.apply(read.key.fields, fields, offset)
+        self._count(read.key.fields, fields)
         return True
 
     def _end_transaction(self, producer_id: int, offset: int, *, is_commit: bool) -> None:

@@ -128,10 +128,11 @@ def _members(group: Group, store: Surroundings) -> Iterator[GroupMember]:
         return
     prefix = f"{group.kind.value}Group"
     known = dict(_own_names(group))
+    tasks = _TaskPartitions(group, store) if group.kind is GroupKind.STREAMS else None
     for key, said in group.values(f"{prefix}MemberMetadata").items():
         current = group.values(f"{prefix}CurrentMemberAssignment").get(key, {})
-        if group.kind is GroupKind.STREAMS:
-            partitions = tuple(_of_tasks(group, current, store))
+        if tasks is not None:
+            partitions = tuple(sorted(tasks.of(current)))
         else:
             partitions = tuple(_of_ids(current.get("assignedPartitions") or (), known, store.topic_name))
         yield GroupMember(str(key[0]), said.get("instanceId"), said["clientId"], said["clientHost"], partitions)
@@ -173,27 +174,33 @@ def _of_ids(
         yield from ((name, partition) for partition in each["partitions"])
 
 
-def _of_tasks(group: Group, current: Mapping[str, Any], store: Surroundings) -> Iterator[TopicPartition]:
-    """The partitions that a member's active tasks read, as far as the store has them or their offsets were committed.
+class _TaskPartitions:
+    """The partitions that a streams group's tasks read, as far as the store has them or their offsets were committed.
 
-    A task has the partition of its number of each topic that it reads which has so many.
+    A task has the partition of its number of each topic that its subtopology reads. As in Kafka Streams, a topic is
+    read by one subtopology, and a task is active in one member: what a record claims again is told once.
     """
-    topology = group.value("StreamsGroupTopology") or {}
-    topics = {
-        each["subtopologyId"]: [*each["sourceTopics"], *(topic["name"] for topic in each["repartitionSourceTopics"])]
-        for each in topology.get("subtopologies") or ()
-    }
-    committed: dict[str, set[int]] = {}
-    for topic, number in group.offsets:
-        committed.setdefault(topic, set()).add(number)
-    tasks: dict[str, set[int]] = {}
-    for task in current.get("activeTasks") or ():
-        tasks.setdefault(task["subtopologyId"], set()).update(task["partitions"])
-    for subtopology, numbers in tasks.items():
-        # Begin with the store's partitions: a record's tasks and topics may be far more.
-        for topic in dict.fromkeys(topics.get(subtopology, ())):
-            there = committed.get(topic, set()).union(store.partitions_of(topic))
-            yield from ((topic, number) for number in sorted(there & numbers))
+
+    def __init__(self, group: Group, store: Surroundings) -> None:
+        committed: dict[str, set[int]] = {}
+        for topic, number in group.offsets:
+            committed.setdefault(topic, set()).add(number)
+        self._untold: dict[tuple[str, int], list[TopicPartition]] = {}  # by subtopology and number
+        known: set[str] = set()
+        for each in (group.value("StreamsGroupTopology") or {}).get("subtopologies") or ():
+            for topic in (*each["sourceTopics"], *(source["name"] for source in each["repartitionSourceTopics"])):
+                if topic in known:
+                    continue
+                known.add(topic)
+                # Begin with the store's partitions: a record's tasks and topics may be far more.
+                for number in committed.get(topic, set()).union(store.partitions_of(topic)):
+                    self._untold.setdefault((each["subtopologyId"], number), []).append((topic, number))
+
+    def of(self, current: Fields) -> Iterator[TopicPartition]:
+        """Yield those of a member's active tasks."""
+        for task in current.get("activeTasks") or ():
+            for number in task["partitions"]:
+                yield from self._untold.pop((task["subtopologyId"], number), ())
 
 
 class GroupRow(NamedTuple):

@@ -10,12 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import CorruptBatchError, StorageError
+from storage.cluster.image_memory import ImageMemory, state_of
+from storage.errors import CorruptBatchError, MemoryBudgetError, StorageError
+from storage.internal.measuring import ENTRY_BYTES, measured
 from storage.log.past_damage import batches_past_damage
 from storage.log.producers.state import marker_of
 from storage.segment.names import Kind
 
 if TYPE_CHECKING:
+    from storage.cluster.image_memory import Image
+    from storage.internal.outcome import Fields
     from storage.log.readable_log import ReadableLog
     from storage.log.view import LogView
     from storage.record.reading import Batch
@@ -27,18 +31,36 @@ DAMAGES_MAX: Final = 10
 class LogReplay(ABC):
     """The records of a log, one by one. Not for several threads.
 
-    `revision` grows whenever records were taken or forgotten. `damages` are the first skipped places, and
-    `damage_count` is their number. `unread` counts records of an unknown type or version, or that cannot be read.
+    `revision` grows whenever records were taken or forgotten. `image` is what the records build up, and `memory` what
+    that takes of the budget. `damages` are the first skipped places, and `damage_count` is their number. `unread`
+    counts records of an unknown type or version, or that cannot be read.
     """
+
+    image: Image
 
     def __init__(self, log: ReadableLog) -> None:
         self.log = log
         self.revision = 0
+        self.memory = ImageMemory()
         self._restart()
 
     def advance(self) -> None:
-        """Take the new records. Raises `UnknownPartitionError` if the log is gone, or what opening its files raises."""
-        self.log.on_view(self._advance)
+        """Take the new records. Raises `UnknownPartitionError` if the log is gone, or what opening its files raises.
+
+        Raises `MemoryBudgetError` if the budget has no room for all that the records tell: then nothing is known.
+        """
+        try:
+            self.log.on_view(self._advance)
+            self.memory.settle()
+        except MemoryBudgetError:
+            self._restart()
+            self.memory.refuse()
+            raise
+
+    def forget(self) -> None:
+        """Forget everything, and give the memory back. The next look reads the log again."""
+        self._restart()
+        self.memory.end()
 
     @property
     def is_complete(self) -> bool:
@@ -48,6 +70,10 @@ class LogReplay(ABC):
     @abstractmethod
     def _clear(self) -> None:
         """Forget everything."""
+
+    def _count(self, *fields: Fields | None) -> None:
+        """Count the memory of what was taken of a record."""
+        self.memory.add(ENTRY_BYTES + sum(map(measured, fields)))
 
     @abstractmethod
     def _take(self, key: bytes | None, value: bytes | None, offset: int, producer_id: int | None) -> bool:
@@ -72,6 +98,10 @@ class LogReplay(ABC):
     def _advance(self, view: LogView) -> None:
         if self._is_another(view):
             self._restart()
+        if self._start_offset is None:
+            directory = view.directory
+            what = "the records of " + ("the log" if directory is None else str(directory.path))
+            self.memory.begin(self.image, what, state_of(view))
         self._start_offset, self._cuts, self._bases = view.start_offset, view.cuts, view.bases
         self._next_offset = max(self._next_offset, view.start_offset)
         if self._next_offset >= view.end_offset:
@@ -83,6 +113,8 @@ class LogReplay(ABC):
                 continue
             try:
                 self._take_batch(piece, view.start_offset)
+            except MemoryBudgetError:
+                raise
             except StorageError as error:
                 self._pass_over(error.located(path=segment.path(Kind.LOG)))
             self._last = (piece.last_offset, piece.crc)

@@ -12,21 +12,31 @@ import re
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from storage.budget import MEMORY
+from storage.cluster.image_memory import ImageMemory, state_of
 from storage.cluster.quorum_state import read_quorum_state
-from storage.errors import CorruptBatchError, CorruptMetadataError, OffsetOutOfRangeError, StorageError
+from storage.errors import (
+    CorruptBatchError,
+    CorruptMetadataError,
+    MemoryBudgetError,
+    OffsetOutOfRangeError,
+    StorageError,
+)
 from storage.internal import Message, control, metadata
 from storage.internal.cluster_image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, RecordedSetting
+from storage.internal.measuring import ENTRY_BYTES, measured
 from storage.record.batch import RecordBatch
 from storage.segment.scan import LogScan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
     from uuid import UUID
 
     from storage.cluster.quorum_state import QuorumState
     from storage.files import Directory
     from storage.log.readable_log import ReadableLog
     from storage.log.view import LogView
+    from storage.record.kernel.decode import Record
     from storage.record.reading import Batch
 
 T = TypeVar("T")
@@ -63,6 +73,9 @@ class MetadataLog:
         self._directory = directory
         self._log = log
         self._asking = Lock()
+        self._memory = ImageMemory()
+        self._account = MEMORY.account(self._give_back)
+        self._state: Hashable = None  # of the log and its snapshots, when reading began
         self._view: LogView | None = None
         self._position = 0  # the offset to read on at
         self._image = self._new_image()
@@ -73,11 +86,15 @@ class MetadataLog:
     def ask(self, question: Callable[[ClusterImage], T]) -> T:
         """Ask the cluster as it is now. The image changes later, so the answer must not keep it.
 
-        Raises `OSError` where the log or the snapshot that it goes on from cannot be read.
+        Raises `OSError` where the log or the snapshot that it goes on from cannot be read, `MemoryBudgetError` where
+        the budget has no room for the image, and `MustWaitError` in a thread that may not wait until either was read.
         """
-        with self._asking:
+        MEMORY.acquire(self._asking)
+        try:
             self._read_on()
             return question(self._image)
+        finally:
+            self._asking.release()
 
     def quorum_state(self) -> QuorumState | None:
         """Return what the node of this replica remembers of the quorum's elections, None if it has no such file.
@@ -99,14 +116,34 @@ class MetadataLog:
         before = self._view if self._gap is None or self._passed == self._snapshots() else None
         if view is before:
             return
-        if before is None or self._is_replaced(before, view):
-            self._begin(view)
-        self._damage = None
+        MEMORY.check_lease()
         try:
-            self._read_log(view)
-        except CorruptBatchError as error:
-            self._damage = error
+            if before is None or self._is_replaced(before, view):
+                self._begin(view)
+            self._damage = None
+            try:
+                self._read_log(view)
+            except CorruptBatchError as error:
+                self._damage = error
+            self._memory.settle()
+        except MemoryBudgetError:
+            self._forget()
+            self._memory.refuse()
+            raise
         self._view = view
+
+    def _forget(self) -> None:
+        self._view = None
+        self._image = self._new_image()
+
+    def _give_back(self, _size_bytes: int) -> None:
+        """Forget a large image, unless it is asked, and give its memory back. Any thread may call this."""
+        if self._memory.is_large and self._asking.acquire(blocking=False):
+            try:
+                self._forget()
+                self._memory.end()
+            finally:
+                self._asking.release()
 
     def _is_replaced(self, before: LogView, now: LogView) -> bool:
         """True if a reader of the whole log would now read other records."""
@@ -120,17 +157,23 @@ class MetadataLog:
         snapshot from the leader, and ended before it emptied its log.
         """
         refused: OSError | None = None
-        self._view = None
-        self._image, self._position = self._new_image(), view.start_offset
+        self._forget()
+        self._position = view.start_offset
         self._gap, self._passed = None, self._snapshots()
+        self._state = (state_of(view), self._passed)
+        self._begin_memory(self._image)
         for name in sorted(self._passed, key=snapshot_end, reverse=True):
             if snapshot_end(name) < view.start_offset:
                 break  # the log goes on later than the snapshot ends
             try:
                 self._image = self._snapshot(name)
+            except MemoryBudgetError:
+                raise
             except (StorageError, FileNotFoundError):
+                self._begin_memory(self._image)
                 continue  # an older one, and more of the log, say the same
             except OSError as error:
+                self._begin_memory(self._image)
                 refused = refused or error
                 continue
             self._image.end_offset = self._position = snapshot_end(name)
@@ -147,8 +190,12 @@ class MetadataLog:
     def _snapshot(self, name: str) -> ClusterImage:
         """Read a snapshot; raises `StorageError` if it is not whole."""
         image = self._new_image(name.partition(".")[0])
-        read_snapshot(self._directory, name, image)
+        self._begin_memory(image)
+        read_snapshot(self._directory, name, image, self._memory)
         return image
+
+    def _begin_memory(self, image: ClusterImage) -> None:
+        self._memory.begin(image, f"the records of {self._directory.path}", self._state)
 
     def _new_image(self, snapshot: str = "") -> ClusterImage:
         return ClusterImage(snapshot=snapshot, keeps_secrets=self._keeps_secrets)
@@ -162,25 +209,25 @@ class MetadataLog:
                 self._begin(view)
                 continue
             for batch in fetched.batches:
-                _apply(self._image, batch, self._position)
+                _apply(self._image, batch, self._position, self._memory)
                 self._position = batch.last_offset + 1
             if not fetched.batches:
                 return
 
 
-def read_snapshot(directory: Directory, name: str, image: ClusterImage) -> None:
+def read_snapshot(directory: Directory, name: str, image: ClusterImage, memory: ImageMemory) -> None:
     """Let the image take in the records of a snapshot; raises `StorageError` if the file is not whole."""
     last = None
     with directory.open_reading(name) as file:
         scan = LogScan(file)
         for batch in scan:
             batch.check_crc()
-            last = _apply(image, batch, None) or last
+            last = _apply(image, batch, None, memory) or last
         if scan.trailing_bytes or last != _SNAPSHOT_FOOTER:
             raise CorruptMetadataError("the snapshot is not whole", path=directory.path_of(name))
 
 
-def _apply(image: ClusterImage, batch: Batch, from_offset: int | None) -> str | None:
+def _apply(image: ClusterImage, batch: Batch, from_offset: int | None, memory: ImageMemory) -> str | None:
     """Take in the records of a batch, of the log only those from an offset on; gives the last control record's name."""
     if not isinstance(batch, RecordBatch):
         return None
@@ -194,18 +241,25 @@ def _apply(image: ClusterImage, batch: Batch, from_offset: int | None) -> str | 
             if isinstance(found, Message):
                 last = found.name
                 image.apply_control(found.name, found.fields, offset)
+                memory.add(measured(found.fields))
         elif record.value is not None:
-            outcome = metadata.decode(record.value)
-            if isinstance(outcome, Message):
-                image.apply(outcome.name, outcome.fields, offset)
-                if outcome.name in SETTING_RECORDS:
-                    image.settings_ms = max(image.settings_ms, record.timestamp)
-            else:
-                definition = None if outcome.type is None else metadata.definition(outcome.type)
-                if definition is not None:
-                    image.unread.setdefault(definition.name, outcome.reason)
-                image.apply(_RAW.format(outcome.type, outcome.version), {}, offset)
+            _apply_value(image, record, offset, memory)
     return last
+
+
+def _apply_value(image: ClusterImage, record: Record, offset: int | None, memory: ImageMemory) -> None:
+    outcome = metadata.decode(record.value or b"")
+    if isinstance(outcome, Message):
+        image.apply(outcome.name, outcome.fields, offset)
+        if outcome.name in SETTING_RECORDS:
+            image.settings_ms = max(image.settings_ms, record.timestamp)
+        memory.add(ENTRY_BYTES + measured(outcome.fields))
+        return
+    definition = None if outcome.type is None else metadata.definition(outcome.type)
+    if definition is not None:
+        image.unread.setdefault(definition.name, outcome.reason)
+    image.apply(_RAW.format(outcome.type, outcome.version), {}, offset)
+    memory.add(ENTRY_BYTES + measured(outcome.reason))
 
 
 SETTING_RECORDS: Final = ("ConfigRecord", "TopicRecord", "RemoveTopicRecord")

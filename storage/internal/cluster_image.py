@@ -8,7 +8,9 @@ Reading files and decoding records is left to the caller.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from storage.internal.measuring import measured, table_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -112,6 +114,7 @@ class ClusterImage:
     keeps_secrets: bool = False
     secrets: dict[tuple[str, int], Fields] = field(default_factory=dict, repr=False)  # by name and mechanism
     _pending: list[tuple[str, Fields, int | None]] | None = None
+    _eligible: dict[UUID, set[int]] = field(default_factory=dict)  # the partitions that have eligible replicas
 
     def apply(self, name: str, fields: Fields, offset: int | None) -> None:
         """Apply the next record, of the schema `name`; a record of an unknown type changes only `unknown`."""
@@ -170,6 +173,18 @@ class ClusterImage:
                     found[topic.name, number] = directories[at] if at < len(directories) else None
         return found
 
+    def size_bytes(self) -> int:
+        """Return about how many bytes of memory it takes."""
+        tables: list[Mapping[Any, Any]] = [
+            *(self.topics, self.topic_ids, self._eligible, self.brokers, self.controllers, self.acls, self.tokens),
+            *(self.features, self.users, self.secrets, self.unknown, self.unread),
+            *self.settings.values(),
+            *self.quotas.values(),
+            *(each.partitions for each in self.topics.values()),
+        ]
+        rest = [list(self.settings), list(self.quotas), self.voters, self._pending]
+        return sum(map(table_bytes, tables)) + measured(rest)
+
     def settings_of(self, kind: int, name: str) -> Mapping[str, RecordedSetting]:
         """Return the settings of a topic, a broker or another resource itself."""
         return self.settings.get(Resource(kind, name), {})
@@ -184,20 +199,35 @@ class ClusterImage:
     # Topics
 
     def _topic(self, fields: Fields, offset: int | None) -> None:
+        """Add a topic. Each id has one name, and each name one id: the last ones, whatever the log says."""
         topic = ClusterTopic(fields["name"], fields["topicId"], offset)
+        self._forget_topic(topic.topic_id)
+        self._forget_topic(self.topic_ids.get(topic.name))
         self.topics[topic.topic_id] = topic
         self.topic_ids[topic.name] = topic.topic_id
 
     def _remove_topic(self, fields: Fields, _: int | None) -> None:
-        topic = self.topics.pop(fields["topicId"], None)
-        if topic is not None and self.topic_ids.get(topic.name) == topic.topic_id:
-            del self.topic_ids[topic.name]
+        topic = self._forget_topic(fields["topicId"])
+        if topic is not None:
             self.settings.pop(Resource(TOPIC_RESOURCE, topic.name), None)
+
+    def _forget_topic(self, topic_id: UUID | None) -> ClusterTopic | None:
+        """Remove and return the topic of that id, if there is one."""
+        topic = None if topic_id is None else self.topics.pop(topic_id, None)
+        if topic is not None:
+            del self.topic_ids[topic.name]
+            self._eligible.pop(topic.topic_id, None)
+        return topic
 
     def _partition(self, fields: Fields, _: int | None) -> None:
         topic = self.topics.get(fields["topicId"])
         if topic is not None:
-            topic.partitions[fields["partitionId"]] = fields
+            self._set_partition(topic, fields["partitionId"], fields)
+
+    def _set_partition(self, topic: ClusterTopic, number: int, fields: Fields) -> None:
+        topic.partitions[number] = fields
+        if fields.get("eligibleLeaderReplicas") or fields.get("lastKnownElr"):
+            self._eligible.setdefault(topic.topic_id, set()).add(number)
 
     def _change_partition(self, fields: Fields, _: int | None) -> None:
         topic = self.topics.get(fields["topicId"])
@@ -210,14 +240,17 @@ class ClusterImage:
             changed.update(leader=fields["leader"], leaderEpoch=known["leaderEpoch"] + 1)
         if fields["leaderRecoveryState"] >= 0:
             changed["leaderRecoveryState"] = fields["leaderRecoveryState"]
-        topic.partitions[fields["partitionId"]] = changed
+        self._set_partition(topic, fields["partitionId"], changed)
 
     def _clear_eligible(self, fields: Fields, _: int | None) -> None:
+        """Clear the lists of one topic or of all: those of the partitions alone that have any, as a broker does."""
         name = fields["topicName"]
-        named = self.topics.values() if not name else filter(None, (self.topic(name),))
-        for topic in named:
-            for number, known in topic.partitions.items():
-                topic.partitions[number] = {**known, "eligibleLeaderReplicas": [], "lastKnownElr": []}
+        for topic_id in [self.topic_ids.get(name)] if name else list(self._eligible):
+            if topic_id is None:
+                continue
+            partitions = self.topics[topic_id].partitions
+            for number in self._eligible.pop(topic_id, ()):
+                partitions[number] = {**partitions[number], "eligibleLeaderReplicas": [], "lastKnownElr": []}
 
     # Brokers and controllers
 
@@ -275,8 +308,8 @@ class ClusterImage:
             self.features[fields["name"]] = fields["featureLevel"]
 
     def _quota(self, fields: Fields, _: int | None) -> None:
-        parts = ((each["entityType"], each["entityName"]) for each in fields["entity"])
-        entity = tuple(sorted(parts, key=lambda part: (part[0], part[1] is not None, part[1] or "")))
+        # As in a broker, an entity has one part of a type: the last.
+        entity = tuple(sorted({each["entityType"]: each["entityName"] for each in fields["entity"]}.items()))
         if not fields["remove"]:
             self.quotas.setdefault(entity, {})[fields["key"]] = fields["value"]
         elif entity in self.quotas:

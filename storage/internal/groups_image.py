@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from storage.internal.measuring import table_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,9 +22,15 @@ if TYPE_CHECKING:
 
 TopicPartition = tuple[str, int]
 
-_OFFSETS: Final = "OffsetCommit"
+OFFSETS: Final = "OffsetCommit"
 _MODERN: Final = ("ConsumerGroup", "ShareGroup", "StreamsGroup")
 _NO_TIME: Final = -1
+_GROUP_BYTES: Final = 512
+_OPEN_BYTES: Final = 256
+_COMMIT_BYTES: Final = 320
+"""What a group, what a transaction commits, and a committed offset take, about, without their texts."""
+COMMITTED_BYTES_MAX: Final = _GROUP_BYTES + _OPEN_BYTES + _COMMIT_BYTES
+"""What the record of a committed offset adds at most, without its texts."""
 
 
 class GroupKind(Enum):
@@ -52,13 +61,13 @@ class Group:
     """A group by its records.
 
     `records` are the values by the kind of record, named after its schema without `Key` or `Value`, and by the rest of
-    the key after the group. `pending` are offsets of transactions that have not ended, by producer id.
+    the key after the group. `pending` are offsets of transactions that have not ended, by partition and producer id.
     """
 
     group_id: str
     offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     records: dict[str, dict[tuple[Any, ...], Fields]] = field(default_factory=dict)
-    pending: dict[int, dict[TopicPartition, CommittedOffset]] = field(default_factory=dict)
+    pending: dict[TopicPartition, dict[int, CommittedOffset]] = field(default_factory=dict)
 
     @property
     def kind(self) -> GroupKind:
@@ -72,6 +81,16 @@ class Group:
     def is_empty(self) -> bool:
         """True if the group has no records left."""
         return not (self.offsets or self.records or self.pending)
+
+    def size_bytes(self) -> int:
+        """Return about how many bytes of memory it takes."""
+        size_bytes = _GROUP_BYTES + getsizeof(self.group_id)
+        for (topic, _), committed in self.offsets.items():
+            size_bytes += _COMMIT_BYTES + getsizeof(topic) + getsizeof(committed.metadata)
+        for (topic, _), by_producer in self.pending.items():
+            size_bytes += _COMMIT_BYTES + getsizeof(topic)
+            size_bytes += sum(_COMMIT_BYTES + getsizeof(committed.metadata) for committed in by_producer.values())
+        return size_bytes + sum(map(table_bytes, self.records.values()))
 
     def values(self, name: str) -> Mapping[tuple[Any, ...], Fields]:
         """Return the values of a kind of record, by the rest of their keys."""
@@ -88,7 +107,7 @@ class GroupsImage:
 
     groups: dict[str, Group] = field(default_factory=dict)
     end_offset: int = 0
-    _open: dict[int, set[str]] = field(default_factory=dict)  # the groups for which a producer's transaction commits
+    _open: dict[int, set[tuple[str, TopicPartition]]] = field(default_factory=dict)  # what a transaction commits
 
     def apply(self, name: str, key: Fields, value: Fields | None, offset: int, producer_id: int | None = None) -> None:
         """Apply the next record: `name` is its schemas' without `Key` and `Value`; no value is a tombstone.
@@ -101,9 +120,9 @@ class GroupsImage:
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = Group(group_id)
-        if name == _OFFSETS and value is None:
+        if name == OFFSETS and value is None:
             _forget(group, (rest[0], rest[1]))
-        elif name == _OFFSETS and value is not None:
+        elif name == OFFSETS and value is not None:
             self._commit(group, (rest[0], rest[1]), _committed(value, offset), producer_id)
         elif value is None:
             self._remove(group, name, tuple(rest))
@@ -118,17 +137,21 @@ class GroupsImage:
         An offset that a group committed without a transaction after the transaction's own commit stays, as in brokers.
         """
         self.end_offset = offset + 1
-        for group_id in self._open.pop(producer_id, ()):
+        for group_id, partition in self._open.pop(producer_id, ()):
             group = self.groups.get(group_id)
-            if group is None:
-                continue
-            pending = group.pending.pop(producer_id, {})
-            for partition, committed in pending.items() if is_commit else ():
-                known = group.offsets.get(partition)
-                if known is None or known.record_offset < committed.record_offset:
-                    group.offsets[partition] = committed
+            committed = None if group is None else _ended(group, partition, producer_id)
+            if group is None or committed is None:
+                continue  # a tombstone came after it
+            known = group.offsets.get(partition)
+            if is_commit and (known is None or known.record_offset < committed.record_offset):
+                group.offsets[partition] = committed
             if group.is_empty:
                 del self.groups[group_id]
+
+    def size_bytes(self) -> int:
+        """Return about how many bytes of memory it takes."""
+        opened = sum(_OPEN_BYTES * (1 + len(commits)) for commits in self._open.values())
+        return opened + sum(group.size_bytes() for group in self.groups.values())
 
     def _commit(
         self, group: Group, partition: TopicPartition, committed: CommittedOffset, producer_id: int | None
@@ -136,8 +159,8 @@ class GroupsImage:
         if producer_id is None:
             group.offsets[partition] = committed
         else:
-            group.pending.setdefault(producer_id, {})[partition] = committed
-            self._open.setdefault(producer_id, set()).add(group.group_id)
+            group.pending.setdefault(partition, {})[producer_id] = committed
+            self._open.setdefault(producer_id, set()).add((group.group_id, partition))
 
     def _remove(self, group: Group, name: str, rest: tuple[Any, ...]) -> None:
         values = group.records.get(name)
@@ -150,10 +173,16 @@ class GroupsImage:
 def _forget(group: Group, partition: TopicPartition) -> None:
     """Apply a tombstone of an offset, which also removes what open transactions have committed for it."""
     group.offsets.pop(partition, None)
-    for producer_id, pending in list(group.pending.items()):
-        pending.pop(partition, None)
-        if not pending:
-            del group.pending[producer_id]
+    group.pending.pop(partition, None)
+
+
+def _ended(group: Group, partition: TopicPartition, producer_id: int) -> CommittedOffset | None:
+    """Remove and return what a producer's transaction has committed for the partition, if anything."""
+    by_producer = group.pending.get(partition, {})
+    committed = by_producer.pop(producer_id, None)
+    if committed is not None and not by_producer:
+        del group.pending[partition]
+    return committed
 
 
 def _committed(value: Fields, offset: int) -> CommittedOffset:

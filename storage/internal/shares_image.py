@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.internal.measuring import table_bytes
+
 if TYPE_CHECKING:
     from uuid import UUID
 
@@ -38,6 +40,10 @@ class SharesImage:
 
     starts: dict[SharePartition, ShareStart] = field(default_factory=dict)
     end_offset: int = 0
+
+    def size_bytes(self) -> int:
+        """Return about how many bytes of memory it takes."""
+        return table_bytes(self.starts)
 
     def apply(self, name: str, key: Fields, value: Fields | None, offset: int) -> None:
         """Apply the next record: `name` is its schemas' without `Key` and `Value`; no value is a tombstone.

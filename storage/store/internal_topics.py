@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import contextmanager
 from heapq import nsmallest
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.budget import MEMORY
 from storage.clock import Interval
 from storage.cluster.followed_topics import OffsetsTopic, SharesTopic, TransactionsTopic
 from storage.cluster.group_description import Surroundings, describe_group
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
     from typing import TypeAlias
     from uuid import UUID
 
+    from storage.budget import Lease
     from storage.clock import Clock
     from storage.cluster.group_description import GroupDescription
     from storage.cluster.open_transactions import OpenTransaction
+    from storage.errors import MemoryBudgetError
     from storage.internal.groups_image import Group
     from storage.internal.transactions_image import TransactionalId
     from storage.log.followed_log import FollowedLog
@@ -62,7 +66,10 @@ class LogBounds(NamedTuple):
 class DescribedGroups(Mapping[str, "GroupDescription"]):
     """Groups by their ids, each described when it is asked for: there may be many more than are."""
 
-    def __init__(self, groups: Mapping[str, Group], describe: Callable[[Group], GroupDescription]) -> None:
+    def __init__(
+        self, groups: Mapping[str, Group], describe: Callable[[Group], GroupDescription], leases: list[list[Lease]]
+    ) -> None:
+        self._leases = leases  # of the groups' memory, which is not given back before this is gone
         self._groups = groups
         self._describe = describe
 
@@ -87,13 +94,14 @@ class FoundGroups(NamedTuple):
     """Every group by its id. `shortcomings` say, a sentence each, why something may be missing or old.
 
     `is_there` is whether the store has any partition of `__consumer_offsets`. `revision` is another whenever there may
-    be other groups.
+    be other groups. `too_large` is why the groups of a log are missing which do not fit into the memory budget.
     """
 
     groups: DescribedGroups
     is_there: bool
     shortcomings: tuple[str, ...]
     revision: int
+    too_large: MemoryBudgetError | None = None
 
 
 class FoundTransactions(NamedTuple):
@@ -121,22 +129,25 @@ class InternalTopics:
         self._names: dict[UUID, str] = {}
         self._named: Inventory | None = None  # whose topics have these names
         self._groups: tuple[float, FoundGroups] | None = None  # and when that was
+        self._account = MEMORY.account(self._give_back)
         self._has_shares = False
         self._described_revision = -1
         self._by_id: dict[str, Group] = {}  # replaced, never changed
 
     def groups(self) -> FoundGroups:
         """Return the groups in `__consumer_offsets`, as of now or a moment ago."""
-        with self._groups_lock:
+        with self._taken(self._groups_lock):
             known = self._groups
             now_s = self._clock.elapsed_s()
             if known is None or now_s - known[0] >= _KEPT_S:
+                MEMORY.check_lease()
                 known = self._groups = (now_s, self._find_groups())
             return known[1]
 
     def transactions(self) -> FoundTransactions:
         """The transactions that are open now, by their coordinators and by every log of the store."""
-        with self._transactions_lock:
+        with self._taken(self._transactions_lock):
+            MEMORY.check_lease()
             failures: list[str] = []
             self._transactions.look(self._logs(transactions.TOPIC, failures))
             found = open_transactions(self._transactions.ids(), list(self._opened(failures)))
@@ -144,7 +155,8 @@ class InternalTopics:
 
     def transactional_ids(self) -> list[TransactionalId]:
         """Return all transactional ids, as their coordinators wrote them last."""
-        with self._transactions_lock:
+        with self._taken(self._transactions_lock):
+            MEMORY.check_lease()
             self._transactions.look(self._logs(transactions.TOPIC, []))
             return list(self._transactions.ids())
 
@@ -156,6 +168,35 @@ class InternalTopics:
         except (StorageError, OSError):
             return None
         return LogBounds(None if log.config.remote_storage_enable else view.start_offset, view.end_offset)
+
+    @staticmethod
+    @contextmanager
+    def _taken(lock: Lock) -> Iterator[None]:
+        """Hold a lock in a block; raises `MustWaitError` in a thread that may not wait while another reads."""
+        MEMORY.acquire(lock)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _give_back(self, _size_bytes: int) -> None:
+        """Forget what takes much memory, unless it is asked for just now. Any thread may call this."""
+        if self._groups_lock.acquire(blocking=False):
+            try:
+                self._forget_groups()
+            finally:
+                self._groups_lock.release()
+        if self._transactions_lock.acquire(blocking=False):
+            try:
+                self._transactions.forget()
+            finally:
+                self._transactions_lock.release()
+
+    def _forget_groups(self) -> None:
+        if any((*self._offsets.leases(), *self._shares.leases())):
+            self._offsets.forget()
+            self._shares.forget()
+            self._groups, self._by_id, self._described_revision = None, {}, -1
 
     def _find_groups(self) -> FoundGroups:
         failures: list[str] = []
@@ -170,13 +211,14 @@ class InternalTopics:
             self._shares.look(self._logs(shares.TOPIC, failures))
             shortcomings += self._shares.shortcomings
         is_there = offsets.TOPIC in self._store.topics.inventory.topics
-        groups = DescribedGroups(self._by_id, self._described)
-        return FoundGroups(groups, is_there, (*failures, *shortcomings), self._offsets.revision)
+        groups = DescribedGroups(self._by_id, self._described, self._offsets.leases())
+        revision, too_large = self._offsets.revision, self._offsets.too_large
+        return FoundGroups(groups, is_there, (*failures, *shortcomings), revision, too_large)
 
     def _described(self, group: Group) -> GroupDescription:
         topics = self._store.topics.inventory.topics
         surroundings = Surroundings(self._topic_name, self._shares.start, lambda topic: topics.get(topic, ()))
-        with self._groups_lock:  # what is followed changes the group
+        with self._taken(self._groups_lock):  # what is followed changes the group
             return describe_group(group, surroundings, self._clock.now_ms())
 
     def _logs(self, topic: str, failures: list[str]) -> dict[int, Log | FollowedLog]:

@@ -180,3 +180,48 @@ def test_a_streams_group_has_what_its_tasks_read(validated: int, state: int, exp
     )
     assert (group.kind.value, group.state) == ("Streams", expected)
     assert set(group.members[0].partitions) == {("orders", 1), ("orders", 3), ("by-key", 0)}
+
+
+def streams(topology: list[dict[str, Any]], tasks: list[dict[str, Any]], *commits: tuple[str, int]) -> GroupDescription:
+    said = {"instanceId": None, "clientId": "c", "clientHost": "/h"}
+    current = {"memberEpoch": 1, "state": 0, "activeTasks": tasks}
+    return described(
+        ("StreamsGroupTopology", (), {"epoch": 1, "subtopologies": topology}),
+        *(("StreamsGroupMemberMetadata", (member_id,), said) for member_id in ("m", "n")),
+        *(("StreamsGroupCurrentMemberAssignment", (member_id,), current) for member_id in ("m", "n")),
+        *(("OffsetCommit", commit, offset(5)) for commit in commits),
+    )
+
+
+def test_a_topic_that_very_many_subtopologies_claim_is_looked_through_once() -> None:
+    count = 300
+    topology = [
+        {"subtopologyId": str(each), "sourceTopics": ["t"], "repartitionSourceTopics": []} for each in range(count)
+    ]
+    looks: list[str] = []
+
+    tasks = [{"subtopologyId": str(each), "partitions": [0, -1]} for each in range(count)]
+    image = GroupsImage()
+    image.apply("StreamsGroupTopology", {"group": "g"}, {"epoch": 1, "subtopologies": topology}, 0)
+    for member_id in ("m", "n"):
+        key = {"group": "g", "member": member_id}
+        image.apply("StreamsGroupMemberMetadata", key, {"clientId": "c", "clientHost": "/h"}, 1)
+        image.apply("StreamsGroupCurrentMemberAssignment", key, {"memberEpoch": 1, "state": 0, "activeTasks": tasks}, 2)
+
+    def partitions_of(topic: str) -> tuple[int, ...]:
+        looks.append(topic)
+        return (0, 1)
+
+    group = describe_group(image.groups["g"], Surroundings({}.get, {}.get, partitions_of), 0)
+    assert looks == ["t"]
+    assert [each.partitions for each in group.members] == [(("t", 0),), ()]
+
+
+def test_each_subtopology_has_its_own_topics() -> None:
+    topology = [
+        {"subtopologyId": "0", "sourceTopics": ["orders", "b"], "repartitionSourceTopics": []},
+        {"subtopologyId": "1", "sourceTopics": ["c"], "repartitionSourceTopics": [{"name": "orders"}]},
+    ]
+    tasks = [{"subtopologyId": "0", "partitions": [3]}, {"subtopologyId": "1", "partitions": [0, 3]}]
+    group = streams(topology, tasks, ("b", 3), ("c", 0), ("c", 1))
+    assert group.members[0].partitions == (("b", 3), ("c", 0), ("orders", 3))

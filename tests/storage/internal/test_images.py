@@ -118,10 +118,14 @@ def test_a_transactional_id_is_what_its_last_record_says() -> None:
     }
     image.apply({"transactionalId": "t"}, value, 0)
     known = image.ids["t"]
-    assert (known.state_name, known.is_open, known.partitions) == ("Ongoing", True, (("orders", 0), ("orders", 2)))
+    assert (known.state_name, known.is_open, tuple(known.partitions)) == (
+        "Ongoing",
+        True,
+        (("orders", 0), ("orders", 2)),
+    )
     image.apply({"transactionalId": "t"}, value | {"transactionStatus": 4, "transactionPartitions": None}, 1)
     known = image.ids["t"]
-    assert (known.state_name, known.is_open, known.partitions) == ("CompleteCommit", False, ())
+    assert (known.state_name, known.is_open, tuple(known.partitions)) == ("CompleteCommit", False, ())
     image.apply({"transactionalId": "t"}, value | {"transactionStatus": 99}, 2)
     assert image.ids["t"].state_name == "unknown (99)"
     image.apply({"transactionalId": "t"}, None, 3)
