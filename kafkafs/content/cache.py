@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -12,6 +13,7 @@ from kafkafs.content.counted_text import CountedText
 from kafkafs.content.held_files import HeldFiles
 from kafkafs.content.kept_pieces import KeptPieces
 from kafkafs.content.saved import SavedSizes
+from storage.budget import MEMORY
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ WORTH_SAVING_BYTES: Final = 1024 * 1024
 """How much of a log must have been counted since its last save to be saved again at the end."""
 
 _AGAIN_S: Final = 0.1
+_RESTING_BYTES: Final = 16 * 1024 * 1024
+"""How much of the budget may be in use while counting goes on although others need memory, or nobody asks."""
 
 T = TypeVar("T", CountedLog, CountedText)
 
@@ -38,8 +42,9 @@ logger = logging.getLogger(__name__)
 class SizeCache:
     """The counts of logs and files, kept in `directory` from one process to the next unless that is None.
 
-    Counting begins when a size is asked for. `held` are the files that are open for readers. Any thread may ask;
-    `close` ends the counting.
+    Counting begins when a size is asked for. Where that takes much memory it ends once others need memory, or the
+    budget's caches are told to shrink, and begins again when a size is asked for. `held` are the files that are open
+    for readers. Any thread may ask; `close` ends the counting.
     """
 
     def __init__(self, files: Files, directory: Path | None, *, held: HeldFiles | None = None) -> None:
@@ -51,6 +56,7 @@ class SizeCache:
         self._kept = KeptPieces()
         self.held = HeldFiles() if held is None else held
         self._worker = _Worker()
+        self._account = MEMORY.account(self._rest)
 
     def log(self, directory: Path, log: ReadableLog, isolation: Isolation, form: str, lines: BatchLines) -> CountedLog:
         """Return the counts of the log in a directory, in the form of this name."""
@@ -87,10 +93,21 @@ class SizeCache:
             before, counted_bytes = counted_bytes, counted.counted_bytes
             if before != counted_bytes:
                 return False
-            self.count(counted, lambda: self._worker.is_stopped)
+            self.count(counted, self._is_cancelled)
             return True
 
         self._worker.add(counted.key, count_if_still)
+
+    def busy_s(self) -> float:
+        """Return the processor time that counting has taken beside the requests, in seconds."""
+        return self._worker.busy_s()
+
+    def _rest(self, _: int) -> None:
+        self._worker.is_resting = True
+
+    def _is_cancelled(self) -> bool:
+        is_much = self._worker.is_resting and MEMORY.limit_bytes - MEMORY.left_bytes > _RESTING_BYTES
+        return is_much or self._worker.is_stopped
 
     def count(self, counted: CountedLog | CountedText, is_cancelled: Callable[[], bool]) -> None:
         """Count the present contents, and save the counts."""
@@ -127,11 +144,12 @@ class SizeCache:
 class _Worker:
     """A thread that does one task after another; of those with the same key that wait, one is enough.
 
-    A task that returns that it is not done is retried later, after the others.
+    A task that returns that it is not done is retried later, after the others. `is_resting` is for the tasks to see:
+    it ends with the next one that is added.
     """
 
     def __init__(self) -> None:
-        self.is_stopped = False
+        self.is_stopped = self.is_resting = False
         self._changed = Condition()
         self._tasks: OrderedDict[str, Callable[[], bool]] = OrderedDict()
         self._thread: Thread | None = None
@@ -141,10 +159,16 @@ class _Worker:
             if self.is_stopped:
                 return
             self._tasks.setdefault(key, task)
+            self.is_resting = False
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="kafkafs-sizes", daemon=True)
                 self._thread.start()
             self._changed.notify()
+
+    def busy_s(self) -> float:
+        with self._changed:
+            number = None if self._thread is None or self.is_stopped else self._thread.ident
+        return 0.0 if number is None else time.clock_gettime(time.pthread_getcpuclockid(number))
 
     def stop(self) -> None:
         with self._changed:

@@ -92,7 +92,8 @@ def serve(
                 recover()
 
             kernel = kernel_options(options, names_of(paths), is_read_only=store.mode is Mode.READ_ONLY)
-            Session(operations, place, kernel).run(ready=answering, ending=tell_stopping)
+            session = Session(operations, place, kernel, beside_s=tree.context.sizes.busy_s)
+            session.run(ready=answering, ending=tell_stopping)
     if parting.word:
         raise MountError(f"{mount_path} is unmounted, but {parting.word}")
     log.info("%s is closed", names_of(paths))

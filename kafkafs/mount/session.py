@@ -127,10 +127,21 @@ class Deadline:
 
 
 class Session:
-    """One mount of one tree. When `run` returns it is unmounted, and no request uses the tree any more."""
+    """One mount of one tree. When `run` returns it is unmounted, and no request uses the tree any more.
 
-    def __init__(self, operations: TreeOperations, path: Path, options: set[str]) -> None:
+    `beside_s` is the processor time that work beside the requests has taken. A mount is quiet while only that goes on.
+    """
+
+    def __init__(
+        self,
+        operations: TreeOperations,
+        path: Path,
+        options: set[str],
+        *,
+        beside_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self._operations = operations
+        self._beside_s = beside_s
         self._path = path
         self._options = options
         self._deadline = Deadline(path)
@@ -157,12 +168,15 @@ class Session:
             MEMORY.never_lease_here()
             await nursery.start(self._end_on_signal, nursery.cancel_scope, ending)
             nursery.start_soon(self._operations.watcher.run)
-            nursery.start_soon(Quiet(self._give_back, self._give_back_caches).run)
+            nursery.start_soon(Quiet(self._give_back, self._give_back_caches, self._used_s).run)
             nursery.start_soon(self._say_when_it_answers, ready)
             await pyfuse3.main()
             self._deadline.begin()
             nursery.cancel_scope.cancel()
         log.info("%s is no longer mounted", self._path)
+
+    def _used_s(self) -> float:
+        return process_time() - self._beside_s()
 
     def _give_back(self) -> None:
         self._operations.inodes.drop_large()
