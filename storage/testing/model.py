@@ -245,8 +245,9 @@ class ModelLog:
             if batch.commits is None:
                 open_ones.setdefault(batch.producer_id, batch.first_offset)
             else:
-                first_offset = open_ones.pop(batch.producer_id)
-                yield ModelTransaction(batch.producer_id, first_offset, batch.last_offset, not batch.commits)
+                first_offset = open_ones.pop(batch.producer_id, None)
+                if first_offset is not None:  # a crash may leave a marker of what the segment before has lost
+                    yield ModelTransaction(batch.producer_id, first_offset, batch.last_offset, not batch.commits)
         for producer_id, first_offset in open_ones.items():
             yield ModelTransaction(producer_id, first_offset)
 
