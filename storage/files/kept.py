@@ -10,6 +10,9 @@ from storage.files.opened import identity_of
 
 PLACE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
+_LOCK: Final = Lock()
+"""Held while a descriptor is duplicated, opened or closed: one for all, as there may be very many directories."""
+
 
 class Kept:
     """The descriptor of a directory that is kept open, as often as it is not let go yet. Any thread may use it.
@@ -17,17 +20,16 @@ class Kept:
     `identity` is that of the directory while it is kept open, and None while it is not.
     """
 
-    __slots__ = ("_descriptor", "_lock", "_times", "identity")
+    __slots__ = ("_descriptor", "_times", "identity")
 
     def __init__(self) -> None:
         self.identity: tuple[int, int] | None = None
         self._descriptor = -1
         self._times = 0
-        self._lock = Lock()  # held while the descriptor is duplicated, opened or closed
 
     def keep(self, path: str) -> None:
         """Open the directory of a path, unless it is open already."""
-        with self._lock:
+        with _LOCK:
             if self._times == 0:
                 self._descriptor = os.open(path, PLACE)
                 self.identity = identity_of(os.fstat(self._descriptor))
@@ -35,7 +37,7 @@ class Kept:
 
     def let_go(self) -> None:
         """Close it once this was called as often as `keep`."""
-        with self._lock:
+        with _LOCK:
             self._times -= 1
             if self._times == 0:
                 self.identity = None
@@ -44,5 +46,5 @@ class Kept:
 
     def duplicate(self) -> int:
         """Return another descriptor of it, which the caller closes; -1 if it is not kept open."""
-        with self._lock:
+        with _LOCK:
             return os.dup(self._descriptor) if self._descriptor >= 0 else -1
