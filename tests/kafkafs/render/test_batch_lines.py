@@ -85,9 +85,10 @@ def test_lines_of_an_old_batch_take_no_more_than_a_share(only_size: bool) -> Non
     """The text of a value of zeros is six times as long, and there is more than one copy of it."""
     (batch,) = read_batches(legacy_value(1, LZ4, LIMIT_BYTES_MIN // 16))
     limit_bytes, MEMORY.limit_bytes = MEMORY.limit_bytes, LIMIT_BYTES_MIN
+    before = MEMORY.left_bytes  # what another test of this process keeps has some of it
     try:
         with pytest.raises(DecompressedTooLargeError, match="the JSON lines of the batch at offset 0 take about"):
             LINES.render(batch, Visible(FAR), FAR, only_size=only_size)
-        assert MEMORY.left_bytes == LIMIT_BYTES_MIN
+        assert MEMORY.left_bytes == before
     finally:
         MEMORY.limit_bytes = limit_bytes
