@@ -38,7 +38,7 @@ class CommitBeyond(NamedTuple):
 
 
 class _FilesOfRun(Files):
-    """The files of a run that is being made: they are in the directory that is written, whatever is at its path."""
+    """The files of a run that is being made, in the directory that is written: it may have lost its path."""
 
     def __init__(self, directory: Directory) -> None:
         super().__init__()

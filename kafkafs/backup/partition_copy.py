@@ -100,7 +100,7 @@ class PartitionCopy:
     # Taking files
 
     def _enter(self, plan: PartitionPlan) -> None:
-        """Make the directory, as open as the partition is now; what grants other users more is made anew."""
+        """Make the directory, as open as the partition is now; one that grants other users more is made again."""
         bits = self._run_bits & copied_bits([plan.directory])
         is_there = self.target.exists()
         if is_there and bits != self.bits:

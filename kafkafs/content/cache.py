@@ -32,7 +32,7 @@ WORTH_SAVING_BYTES: Final = 1024 * 1024
 
 _AGAIN_S: Final = 0.1
 _RESTING_BYTES: Final = 16 * 1024 * 1024
-"""How much of the budget may be in use while counting goes on although others need memory, or nobody asks."""
+"""How much of the budget may be in use while counting goes on, once readers need memory or the mount is quiet."""
 
 T = TypeVar("T", CountedLog, CountedText)
 

@@ -199,7 +199,7 @@ class Directory(ABC):
         """
 
     def reached_status(self) -> FileStatus | None:
-        """Return the file system's answer about the directory in which its files are reached, whatever its path says.
+        """Return the file system's answer about the directory in which its files are reached, even without its path.
 
         None if there is none.
         """

@@ -199,7 +199,7 @@ class ClusterImage:
     # Topics
 
     def _topic(self, fields: Fields, offset: int | None) -> None:
-        """Add a topic. Each id has one name, and each name one id: the last ones, whatever the log says."""
+        """Add a topic. Each id has one name, and each name one id: the last ones that the log has."""
         topic = ClusterTopic(fields["name"], fields["topicId"], offset)
         self._forget_topic(topic.topic_id)
         self._forget_topic(self.topic_ids.get(topic.name))

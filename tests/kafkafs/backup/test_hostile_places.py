@@ -29,7 +29,7 @@ UNFINISHED = "20200101T000000.000Z.unfinished"
 
 
 class Disk:
-    """A store of two topics, a directory of backups, and what is somebody else's."""
+    """A store of two topics, a directory of backups, and files of another user's."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

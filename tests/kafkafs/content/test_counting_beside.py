@@ -1,4 +1,4 @@
-"""Counting that takes much memory ends where others need that, or nobody asks for sizes any more."""
+"""Counting that takes much memory ends where readers need that, or once the mount is quiet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input whose end has not come is counted in the memory of all descriptors, whatever its form."""
+"""Input whose end has not come is counted in the memory of all descriptors, in each form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log directory that is kept open stays the same one, whatever its path leads to, and says when that is another."""
+"""A log directory that is kept open stays the same one, and says when its path leads to another."""
 
 from __future__ import annotations
 

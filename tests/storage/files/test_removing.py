@@ -1,4 +1,4 @@
-"""Directories with all that is in them are removed however deep they are, and whatever happens beneath meanwhile."""
+"""Directories with all that is in them are removed at any depth, also while other processes change them."""
 
 from __future__ import annotations
 

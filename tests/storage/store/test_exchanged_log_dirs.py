@@ -25,7 +25,7 @@ REPLACED = "the log directory was replaced by another while it was open; nothing
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Make a store that is reached by a link, and a directory of somebody else's."""
+    """Make a store that is reached by a link, and a directory of another user's."""
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
     with Store.create([tmp_path / "one"], files=Files(), clock=Clock()) as store:
