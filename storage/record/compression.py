@@ -20,6 +20,7 @@ from isal import igzip_lib, isal_zlib
 
 from storage.errors import DecompressedTooLargeError, DecompressionError, FramingError, InvalidRecordError
 from storage.record import lz4_frame, zstd_frame
+from storage.record.kernel.frames import join_parts
 from storage.record.kernel.snappy import decompress_snappy
 from storage.record.layout import CODEC_MASK
 from storage.record.stream_parts import check_parts
@@ -37,6 +38,7 @@ _GZIP_DEFAULT_LEVEL: Final = -1
 _GZIP_FAST_LEVEL: Final = 2  # of isal's own levels the one nearest to zlib's 6, at a tenth of its time
 _DEFLATE_EXPANSION_MAX: Final = 1032
 _GZIP_STEP_BYTES: Final = 64 * 1024
+_GZIP_STEP_BYTES_MAX: Final = 4 * 1024 * 1024
 _GZIP_FEED_BYTES: Final = 16 * 1024
 _GZIP_FIRST_FEED_BYTES: Final = 1024 * 1024
 # The library's stubs declare an instance.
@@ -147,7 +149,7 @@ def _decompress_gzip(data: memoryview, limit_bytes: int) -> bytes:
     # One member is the rule, and its last four bytes say how much it holds. Members get their input in pieces, those
     # after the first in small ones: what a member leaves over is copied, and there may be very many very small ones.
     declared_bytes = int.from_bytes(data[-4:], "little")
-    step_bytes = min(declared_bytes, len(data) * _DEFLATE_EXPANSION_MAX) + 1
+    step_bytes = min(declared_bytes, len(data) * _DEFLATE_EXPANSION_MAX, _GZIP_STEP_BYTES_MAX) + 1
     feed_bytes = _GZIP_FIRST_FEED_BYTES
     parts = []
     members = 0
@@ -168,12 +170,12 @@ def _decompress_gzip(data: memoryview, limit_bytes: int) -> bytes:
             if produced_bytes > limit_bytes:
                 raise DecompressedTooLargeError(f"the gzip stream holds more than the limit of {limit_bytes} bytes")
             parts.append(part)
-            step_bytes = max(produced_bytes, _GZIP_STEP_BYTES)
+            step_bytes = min(max(produced_bytes, _GZIP_STEP_BYTES), _GZIP_STEP_BYTES_MAX)
         members += 1
         check_parts(members, produced_bytes, "gzip members")
         position -= len(member.unused_data)
         if position == len(data):
-            return b"".join(parts)
+            return join_parts(parts)
         if bytes(data[position : position + len(_GZIP_MAGIC)]) != _GZIP_MAGIC:
             raise DecompressionError(f"{len(data) - position} bytes follow the gzip stream")
         feed_bytes = _GZIP_FEED_BYTES

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import lz4.frame  # type: ignore[import-untyped]
 
 from storage.errors import DecompressedTooLargeError, DecompressionError
-from storage.record.kernel.frames import lz4_blocks_end
+from storage.record.kernel.frames import join_parts, lz4_blocks_end
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
 _SHORTEST_HEADER_BYTES: Final = 7  # magic, flags, block descriptor, header checksum
@@ -108,7 +108,7 @@ def decompress(data: memoryview, limit_bytes: int, *, magic: int = 2) -> bytes:
     if header.plain is not None or data[end - 1]:  # the last byte of the end mark has the bit of a stored block
         beginning = head if header.plain is None else header.plain
         frame = memoryview(b"".join((beginning, data[len(head) : end - _LENGTH_BYTES], _END_MARK)))
-    return b"".join(_decode(frame, header.block_bytes_max, limit_bytes))
+    return join_parts(_decode(frame, header.block_bytes_max, limit_bytes))
 
 
 def has_linked_blocks(data: memoryview) -> bool:

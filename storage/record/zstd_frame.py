@@ -13,7 +13,7 @@ from typing import Final
 import zstandard
 
 from storage.errors import DecompressedTooLargeError, DecompressionError
-from storage.record.kernel.frames import zstd_blocks_end
+from storage.record.kernel.frames import join_parts, zstd_blocks_end
 from storage.record.stream_parts import check_parts
 
 DEFAULT_LEVEL: Final = 3
@@ -73,15 +73,14 @@ def decompress(data: memoryview, limit_bytes: int) -> bytes:
             decompressor = _thread.decompressor if kept else zstandard.ZstdDecompressor()
             reader = decompressor.stream_reader(rest[:size_bytes])
             # One more than there can be, so that the library gets to the end of the frame within the call.
-            part = reader.read(most_bytes + 1 if most_bytes < room_bytes else room_bytes + 1)
-            room_bytes -= len(part)
+            parts.append(reader.read(most_bytes + 1 if most_bytes < room_bytes else room_bytes + 1))
+            room_bytes -= len(parts[-1])
             if room_bytes < 0:
                 raise DecompressedTooLargeError(f"the zstd stream holds more than the limit of {limit_bytes} bytes")
-            parts.append(part)
             position += size_bytes
     except zstandard.ZstdError as error:
         raise DecompressionError(f"the zstd stream is damaged: {error}") from error
-    return b"".join(parts)
+    return join_parts(parts)
 
 
 def _measure_frame(data: memoryview) -> tuple[int, int, int]:

@@ -1,7 +1,12 @@
 # cython: language_level=3, auto_pickle=False, autotestdict=False
-"""Where the blocks of lz4 and zstd frames end. The lengths of the blocks are read, and not what is in them."""
+"""Where the blocks of lz4 and zstd frames end, and the output of a stream from its parts.
 
+The lengths of the blocks are read, and not what is in them.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
 
 from storage.errors import DecompressionError
 from storage.record.kernel.pinned_buffer cimport PinnedBuffer
@@ -13,6 +18,7 @@ cdef enum:
     ZSTD_REPEATED = 1
     ZSTD_COMPRESSED = 2
     ZSTD_RESERVED = 3  # and 0, stored
+    LARGE_PART_BYTES = 64 * 1024  # from which on copying a part is worth giving Python's lock away
 
 
 cdef inline int64_t little(const uint8_t* at, int size) noexcept nogil:
@@ -58,3 +64,30 @@ def zstd_blocks_end(data, Py_ssize_t position, int64_t block_bytes_max):
         if header & 1:
             return position, most_bytes
     raise DecompressionError("the zstd stream is cut short: it has no last block")
+
+
+def join_parts(list parts):
+    """Join the parts of a stream's output, and empty the list on the way: never are all of them in memory twice."""
+    cdef bytes part, made
+    cdef Py_ssize_t index, size = 0
+    cdef uint8_t* room
+    cdef const uint8_t* source
+    if len(parts) == 1:
+        return parts.pop()
+    for part in parts:
+        size += len(part)
+    made = PyBytes_FromStringAndSize(NULL, size)  # of a large one no page is in memory until it is written
+    room = <uint8_t*>PyBytes_AS_STRING(made)
+    for index in range(len(parts)):
+        part = parts[index]
+        parts[index] = None
+        source = <const uint8_t*>PyBytes_AS_STRING(part)
+        size = len(part)
+        if size >= LARGE_PART_BYTES:
+            with nogil:
+                memcpy(room, source, size)
+        else:
+            memcpy(room, source, size)
+        room += size
+    parts.clear()
+    return made
