@@ -3,15 +3,16 @@
 Caches keep what work leaves, and give it back when work asks. Work that goes ahead of its readers takes memory if there
 is some, and goes without otherwise. Work that needs much memory leases it, for as long as its results live.
 
-A process that serves many readers shares its budget among them: a lease waits its turn there. In any other process a
-lease is granted at once, as waiting for itself would never end.
+A process that serves many readers shares its budget among them: a lease waits its turn there. Few pieces of work have
+large leases at a time, and one that has comes first with its next, so that it can end. In any other process a lease is
+granted at once, as waiting for itself would never end.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Condition, RLock, local
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -20,7 +21,7 @@ from weakref import WeakMethod, WeakSet
 from storage.errors import MemoryBudgetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from threading import Lock
     from typing import TypeAlias
 
@@ -30,12 +31,24 @@ LIMIT_BYTES_MAX: Final = 1024 * 1024 * 1024
 LIMIT_BYTES_MIN: Final = 64 * 1024 * 1024
 SHARES: Final = 4
 """No piece of work is given more than this part of a budget."""
+STUCK_S: Final = 1.0
+"""How long small leases may take to end, and caches to give way, before a lease overdraws the budget."""
 WAIT_S_MAX: Final = 10.0
 """How long a lease waits for others to end."""
-OVERDRAW_S: Final = 1.0
-"""How long a lease waits before it may overdraw the budget by half."""
+SMALL_LEASES: Final = 64
+"""So many small leases come to as much as the budget."""
+WORKS_MAX: Final = 2
+"""How many pieces of work have large leases at a time."""
+_LEFT_PART: Final = 4
+"""Large leases leave this part of the budget to what is not leased: each reader has something."""
 LOOK_S: Final = 0.25
 """How often caches are asked again for what they keep."""
+
+# The ranks of leases, in the order in which those that wait are served: of work that has large ones, small ones, and of
+# work that begins.
+_ENDS: Final = 0
+_SMALL: Final = 1
+_BEGINS: Final = 2
 
 
 class MustWaitError(Exception):
@@ -45,19 +58,22 @@ class MustWaitError(Exception):
 class Budget:
     """A number of bytes that work and caches share. Any thread may use it.
 
-    A lease that waits may overdraw it by half after `overdraw_s`, and fails after `wait_s`.
+    A lease fails after `wait_s`. Where each piece of work that has large leases waits for another, the first of them
+    overdraws the budget after `stuck_s`, so that it can end.
     """
 
-    def __init__(self, limit_bytes: int, *, overdraw_s: float = OVERDRAW_S, wait_s: float = WAIT_S_MAX) -> None:
-        self._overdraw_s = overdraw_s
+    def __init__(self, limit_bytes: int, *, stuck_s: float = STUCK_S, wait_s: float = WAIT_S_MAX) -> None:
+        self._stuck_s = stuck_s
         self._wait_s = wait_s
         self._lock = RLock()  # an account may be collected, and give back, while its thread is in here
         self._given_back = Condition(self._lock)
-        self._waiting: deque[object] = deque()
+        self._waiting: tuple[deque[object], ...] = deque(), deque(), deque()  # by their rank
+        self._begun: set[_Work] = set()
         self._limit_bytes = limit_bytes
         self._left_bytes = limit_bytes
         self._accounts: WeakSet[Account] = WeakSet()
         self._while_waiting: Waiting | None = None
+        self._make_room: Callable[[int], object] = lambda _: None
         self._threads = _Thread()
 
     @property
@@ -90,25 +106,17 @@ class Budget:
 
     def take(self, size_bytes: int) -> bool:
         """Take bytes for work, at the expense of caches; False if other work has them, or waits for them."""
-        if self.take_unused(size_bytes):
-            return True
-        with self._lock:
-            accounts = [] if self._waiting else list(self._accounts)
-        return any(account.shrink(size_bytes) and self.take_unused(size_bytes) for account in accounts)
+        return self._take(size_bytes, _BEGINS, None)
 
     def take_unused(self, size_bytes: int) -> bool:
         """Take bytes that neither work nor a cache has; False if there are fewer, or work waits for them."""
-        with self._lock:
-            has_room = size_bytes <= self._left_bytes and not self._waiting
-            if has_room:
-                self._left_bytes -= size_bytes
-            return has_room
+        return self._take_unused(size_bytes, _BEGINS, None)
 
     def give(self, size_bytes: int) -> None:
         """Give back bytes that were taken."""
         with self._lock:
             self._left_bytes += size_bytes
-            if self._waiting:
+            if any(self._waiting):
                 self._given_back.notify_all()
 
     def shrink_caches(self) -> None:
@@ -120,9 +128,15 @@ class Budget:
 
     # Leases
 
-    def share(self, while_waiting: Waiting = nullcontext) -> None:
-        """Let leases wait their turn from now on, each within the block that `while_waiting` makes."""
+    def share(
+        self, while_waiting: Waiting = nullcontext, *, make_room: Callable[[int], object] = lambda _: None
+    ) -> None:
+        """Let leases wait their turn from now on, each within the block that `while_waiting` makes.
+
+        `make_room` is called with the size of each large lease before the bytes are used.
+        """
         self._while_waiting = while_waiting
+        self._make_room = make_room
 
     def never_wait_here(self) -> None:
         """Let no lease wait in this thread, which others need: it raises `MustWaitError` instead."""
@@ -154,49 +168,98 @@ class Budget:
                 f"{what} take more memory than is left of the budget of {self._limit_bytes} bytes: close files that "
                 "are open, or mount with a larger -o memory="
             )
-        return Lease(self, size_bytes, [])
+        return Lease(self, size_bytes, None)
+
+    @contextmanager
+    def work(self) -> Iterator[None]:
+        """Do a piece of work in the block, in this thread. Results that outlive it keep their leases."""
+        work = self._threads.work = _Work()
+        try:
+            yield
+        finally:
+            self._threads.work = _Work()
+            if work.leases:
+                with self._given_back:
+                    self._begun.discard(work)
+                    self._given_back.notify_all()
 
     def lease(self, size_bytes: int) -> Lease:
         """Take bytes until the lease ends, at the expense of caches, and wait for them where the budget is shared.
 
         Raises `MustWaitError` in a thread that may not lease or not wait, and `MemoryBudgetError` if others keep the
-        bytes for long. A thread that has a lease never waits for another: what it waits for may be its own.
+        bytes for long.
         """
         self.check_lease()
-        if not self.take(size_bytes):
-            if self._while_waiting is None or self._threads.leases:
+        work = None if size_bytes * SMALL_LEASES <= self._limit_bytes else self._threads.work
+        rank = _SMALL if work is None else _ENDS if work in self._begun else _BEGINS
+        if self._while_waiting is None:
+            if not self.take(size_bytes):
                 with self._lock:
                     self._left_bytes -= size_bytes
-            else:
-                self._wait_for(size_bytes, self._while_waiting)
-        return Lease(self, size_bytes, self._threads.leases)
+            work = None
+        elif not self._take(size_bytes, rank, work):
+            self._wait_for(size_bytes, rank, work, self._while_waiting)
+        lease = Lease(self, size_bytes, work)
+        if work is not None:
+            self._make_room(size_bytes)
+        return lease
 
-    def _wait_for(self, size_bytes: int, while_waiting: Waiting) -> None:
+    def give_leased(self, size_bytes: int, work: _Work | None, *, is_end: bool) -> None:
+        """Give back bytes of a lease that the work had; `Lease` calls it."""
+        if work is not None:
+            with self._lock:
+                work.leases -= is_end
+                if not work.leases:
+                    self._begun.discard(work)
+        self.give(size_bytes)
+
+    # Each of these takes bytes for work that is given if it is a large lease.
+
+    def _take(self, size_bytes: int, rank: int, work: _Work | None) -> bool:
+        """Take bytes at the expense of caches; False if there are fewer, or work of the rank or before it waits."""
+        if self._take_unused(size_bytes, rank, work):
+            return True
+        with self._lock:
+            accounts = [] if any(self._waiting[: rank + 1]) else list(self._accounts)
+        return any(account.shrink(size_bytes) and self._take_unused(size_bytes, rank, work) for account in accounts)
+
+    def _take_unused(self, size_bytes: int, rank: int, work: _Work | None) -> bool:
+        with self._lock:
+            has_room = self._has_room(size_bytes, rank, work) and not any(self._waiting[: rank + 1])
+            if has_room:
+                self._grant(size_bytes, work)
+            return has_room
+
+    def _wait_for(self, size_bytes: int, rank: int, work: _Work | None, while_waiting: Waiting) -> None:
         if self._threads.never_waits:
             raise MustWaitError
         turn = object()
         begun_s = monotonic()
         with self._lock:
-            self._waiting.append(turn)  # from here on no cache takes more
+            self._waiting[rank].append(turn)  # from here on no cache takes more
         try:
             with while_waiting():
-                while not self._take_in_turn(turn, size_bytes, monotonic() - begun_s):
+                while not self._take_in_turn(turn, size_bytes, rank, work, begun_s):
                     self.shrink_caches()  # files that were being read may have become idle
         finally:
             with self._given_back:
-                self._waiting.remove(turn)
+                self._waiting[rank].remove(turn)
                 self._given_back.notify_all()
 
-    def _take_in_turn(self, turn: object, size_bytes: int, waited_s: float) -> bool:
+    def _take_in_turn(self, turn: object, size_bytes: int, rank: int, work: _Work | None, begun_s: float) -> bool:
         """Wait a moment, and return True if the bytes could be taken."""
-        # Readers that wait for each other keep what they have, so one of them goes on after a while.
-        spare_bytes = self._limit_bytes // 2 if waited_s > self._overdraw_s else 0
+        waited_s = monotonic() - begun_s
+
+        def may_go_on() -> bool:
+            if self._waiting[rank][0] is not turn or any(self._waiting[:rank]):
+                return False
+            is_stuck = rank == _ENDS and waited_s >= self._stuck_s and len(self._waiting[_ENDS]) >= len(self._begun)
+            return is_stuck or self._has_room(size_bytes, rank, work)
+
         with self._given_back:
-            has_room = self._given_back.wait_for(
-                lambda: self._waiting[0] is turn and size_bytes <= self._left_bytes + spare_bytes, LOOK_S
-            )
+            has_room = self._given_back.wait_for(may_go_on, LOOK_S)
             if has_room:
-                self._left_bytes -= size_bytes
+                self._grant(size_bytes, work)
             elif waited_s > self._wait_s:
                 raise MemoryBudgetError(
                     f"other readers have kept the memory budget of {self._limit_bytes} bytes for {self._wait_s:.0f} "
@@ -205,6 +268,26 @@ class Budget:
                 )
         return has_room
 
+    def _has_room(self, size_bytes: int, rank: int, work: _Work | None) -> bool:
+        may_begin = rank != _BEGINS or work is None or len(self._begun) < WORKS_MAX
+        left_bytes = self._left_bytes - (0 if work is None else self._limit_bytes // _LEFT_PART)
+        return may_begin and size_bytes <= left_bytes
+
+    def _grant(self, size_bytes: int, work: _Work | None) -> None:
+        self._left_bytes -= size_bytes
+        if work is not None:
+            self._begun.add(work)
+            work.leases += 1
+
+
+class _Work:
+    """A piece of work, which has begun once it has a large lease."""
+
+    __slots__ = ("leases",)
+
+    def __init__(self) -> None:
+        self.leases = 0  # large ones that have not ended
+
 
 class _Thread(local):
     """The facts of each thread."""
@@ -212,17 +295,16 @@ class _Thread(local):
     def __init__(self) -> None:
         self.never_waits = False
         self.never_leases = False
-        self.leases: list[None] = []  # as many as it took that have not ended
+        self.work = _Work()
 
 
 class Lease:
     """Bytes of a budget that one piece of work has until `end`, or until nothing refers to the lease."""
 
-    def __init__(self, budget: Budget, size_bytes: int, leases: list[None]) -> None:
+    def __init__(self, budget: Budget, size_bytes: int, work: _Work | None) -> None:
         self._budget = budget
         self._size_bytes = size_bytes
-        self._leases = leases
-        leases.append(None)
+        self._work = work
 
     def __del__(self) -> None:
         self.end()
@@ -231,14 +313,25 @@ class Lease:
         """Give back the bytes above this number."""
         spare_bytes = max(self._size_bytes - size_bytes, 0)
         self._size_bytes -= spare_bytes
-        self._budget.give(spare_bytes)
+        self._budget.give_leased(spare_bytes, self._work, is_end=False)
+
+    def grow_to(self, size_bytes: int) -> None:
+        """Take bytes up to this number, as `Budget.lease` does."""
+        self._budget.lease(size_bytes - self._size_bytes).add_to(self)
+
+    def add_to(self, lease: Lease) -> None:
+        """Give the bytes to a smaller lease, and end."""
+        lease._size_bytes += self._size_bytes
+        self._size_bytes = 0
+        if lease._work is None:
+            lease._work, self._work = self._work, None
+        self.end()
 
     def end(self) -> None:
         """Give all bytes back."""
         size_bytes, self._size_bytes = self._size_bytes, -1
         if size_bytes >= 0:
-            self._leases.pop()
-            self._budget.give(size_bytes)
+            self._budget.give_leased(size_bytes, self._work, is_end=True)
 
 
 class Account:

@@ -132,16 +132,20 @@ class RenderedStretches:
 
     def of(self, stretches: Iterable[Stretch]) -> Iterator[Piece]:
         """Yield their pieces. Raises `DamagedBatchFound` and `EndReached`, and what the iteration raises."""
-        for rendered in self._in_order(stretches):
-            yield from rendered.made
-            yield from rendered.others
-            if rendered.end is not None:
-                raise rendered.end
+        for made, others, end in self._in_order(stretches):
+            yield from made
+            yield from others
+            if end is not None:
+                try:
+                    raise end
+                finally:
+                    end = None  # noqa: PLW2901 -- or it and this frame would keep each other, and what was rendered
 
     def _in_order(self, stretches: Iterable[Stretch]) -> Iterator[_Rendered]:
         waiting: deque[Begun] = deque()
         ahead = 0
         taken_bytes = 0 if self._only_sizes else _AHEAD_BYTES_MAX
+        stretch: Stretch | Exception | None = None
 
         def next_one() -> _Rendered:
             self._budget.give(taken_bytes)
@@ -162,19 +166,24 @@ class RenderedStretches:
                 yield next_one()
         finally:
             self._budget.give(taken_bytes * len(waiting))  # the reader has stopped, or a stretch has failed
+            stretch = None  # it may be the error that is raised, and would keep this frame
 
     def _begin(self, stretch: Stretch | Exception) -> Begun:
-        begun: Begun = Future()
         if isinstance(stretch, Exception):
-            begun.set_exception(stretch)
-            return begun
+            return _failed(stretch)
         if _THREADS > 1 and not self._is_quick and stretch.end - stretch.start >= _APART_BYTES_MIN:
-            return _POOL.submit(self._render, stretch)
+            return _POOL.submit(self._render_apart, stretch)
         try:
-            begun.set_result(self._render(stretch))
+            rendered = self._render(stretch)
         except Exception as error:  # noqa: BLE001 -- it is raised in its turn
-            begun.set_exception(error)
+            return _failed(error)
+        begun: Begun = Future()
+        begun.set_result(rendered)
         return begun
+
+    def _render_apart(self, stretch: Stretch) -> _Rendered:
+        with self._budget.work():
+            return self._render(stretch)
 
     def _render(self, stretch: Stretch) -> _Rendered:
         pieces = self._pieces(stretch)
@@ -190,6 +199,7 @@ class RenderedStretches:
                 if made_bytes >= _AHEAD_BYTES_MAX or monotonic() > end_s:
                     return _Rendered(made, _waiting(pieces), None)
         except (DamagedBatchFound, EndReached) as end:
+            forget_frames(end)  # they hold what was rendered
             return _Rendered(made, (), end)
         return _Rendered(made, (), None)
 
@@ -229,6 +239,12 @@ def _waiting(pieces: Iterator[Piece | None]) -> Iterator[Piece]:
         if piece is None:
             raise MustWaitError
         yield piece
+
+
+def _failed(error: Exception) -> Begun:
+    begun: Begun = Future()
+    begun.set_exception(error)
+    return begun
 
 
 def _with_error(stretches: Iterable[Stretch]) -> Iterator[Stretch | Exception]:

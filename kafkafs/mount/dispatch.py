@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import trio
 
 from kafkafs.mount.pyfuse3_internals import waiting_by
-from storage.budget import MustWaitError
+from storage.budget import MEMORY, MustWaitError
 from storage.files import taking_turns
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 
 def _run_in_turns(work: Callable[[], T]) -> T:
-    with taking_turns():
+    with MEMORY.work(), taking_turns():
         return work()
 
 

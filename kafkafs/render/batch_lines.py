@@ -20,11 +20,15 @@ from storage.record import (
     CODEC_MASK,
     CONTROL_BIT,
     TRANSACTIONAL_BIT,
+    TRIALS,
     UNLEASED_BYTES_MAX,
+    Codec,
     LeasedBuffer,
     RecordBatch,
+    begin_trial,
     check_share,
     decompressors,
+    end_trial,
     envelope_lines,
     envelope_lines_size,
     envelope_run_size,
@@ -41,13 +45,15 @@ if TYPE_CHECKING:
     from storage.segment.index import AbortedTransaction
 
 _MAY_BE_HIDDEN: Final = CONTROL_BIT | TRANSACTIONAL_BIT
-_DECOMPRESSORS: Final = decompressors(limit_bytes=UNLEASED_BYTES_MAX)
+_DECOMPRESSORS: Final = {bytes_max: decompressors(limit_bytes=bytes_max) for bytes_max in TRIALS}
 _ENVELOPE_BYTES: Final = 128
 """The line of an envelope without key and value, about."""
 _LINE_COST: Final = 8
 """How many times a key or value is in memory while its line is made, about: one byte may become six."""
 _JOINED_COPIES: Final = 2
 """How many times lines are in memory that are joined."""
+_STEP_BYTES: Final = 8 * 1024 * 1024
+"""How much memory lines lease beside twice what they take, once they take more than they have."""
 _PLACE: Final = Struct("=qq")
 PLACE_BYTES: Final = _PLACE.size
 _LINE_BYTES_MAX: Final = 1024 * 1024
@@ -124,7 +130,11 @@ class ValueLines(BatchLines):
                 line_bytes_max=_LINE_BYTES_MAX,
                 only_size=only_size,
             )
-            log_bytes, last_at, lines = run(end_position=end_of_run, decompressors=_DECOMPRESSORS)
+            tried_bytes = begin_trial()
+            try:
+                log_bytes, last_at, lines = run(end_position=end_of_run, decompressors=_DECOMPRESSORS[tried_bytes])
+            finally:
+                end_trial(tried_bytes)
             if log_bytes:
                 return _rendered(log_bytes, last_at, lines)
             first.check_crc()
@@ -133,7 +143,7 @@ class ValueLines(BatchLines):
                 lease = MEMORY.lease(0 if only_size else self._growth * memoryview(records_data).nbytes)
                 log_bytes, last_at, lines = run(
                     end_position=first.position + first.size_bytes,
-                    decompressors=(lambda _stored: records_data,) * len(_DECOMPRESSORS),
+                    decompressors=(lambda _stored: records_data,) * len(Codec),
                 )
                 if log_bytes:
                     return _rendered(log_bytes, last_at, lines, lease)
@@ -148,11 +158,16 @@ class ValueLines(BatchLines):
         """Return the lines of a batch that the kernel does not render, with a lease if they take much memory."""
         lines: list[bytes] = []
         lease = None
+        room_bytes = UNLEASED_BYTES_MAX
         lines_bytes = 0
         for record in batch.checked_records():
             lines_bytes += self._line_size(record, batch)
-            if lines_bytes > UNLEASED_BYTES_MAX and lease is None:
-                lease = MEMORY.lease(_JOINED_COPIES * MEMORY.share_bytes)
+            if _JOINED_COPIES * lines_bytes > room_bytes:
+                room_bytes = 2 * _JOINED_COPIES * lines_bytes + _STEP_BYTES
+                if lease is None:
+                    lease = MEMORY.lease(room_bytes)
+                else:
+                    lease.grow_to(room_bytes)
             lines += self._line(record, batch)
         return b"".join(lines), lease
 
@@ -276,7 +291,8 @@ def lines_of(form: Format, topic: str, partition: int) -> BatchLines | None:
 def _rendered(log_bytes: int, last_at: int, lines: bytes | int, lease: Lease | None = None) -> RenderedBatches:
     if isinstance(lines, int):
         return RenderedBatches(log_bytes, last_at, lines, b"")
-    if lease is None:
+    if lease is None and len(lines) <= UNLEASED_BYTES_MAX:
         return RenderedBatches(log_bytes, last_at, len(lines), lines)
+    lease = lease or MEMORY.lease(len(lines))
     lease.reduce_to(len(lines))
     return RenderedBatches(log_bytes, last_at, len(lines), LeasedBuffer(lines, lease))

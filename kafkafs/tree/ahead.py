@@ -15,4 +15,9 @@ _THREADS: Final = ThreadPoolExecutor(2, "ahead", initializer=MEMORY.never_wait_h
 
 def go_ahead(work: Callable[[], None]) -> None:
     """Run it soon in a thread. Errors are dropped: the next read raises them again."""
-    _THREADS.submit(work)
+    _THREADS.submit(_begin, work)
+
+
+def _begin(work: Callable[[], None]) -> None:
+    with MEMORY.work():
+        work()

@@ -56,7 +56,15 @@ from storage.record.layout import (
     ControlType,
     TimestampType,
 )
-from storage.record.leased import RECORD_BYTES, UNLEASED_BYTES_MAX, check_share
+from storage.record.leased import (
+    RECORD_BYTES,
+    TRIALS,
+    UNLEASED_BYTES_MAX,
+    begin_trial,
+    check_share,
+    end_trial,
+    lease_if_large,
+)
 from storage.record.legacy import LegacyBatch, LegacyEntry
 from storage.record.legacy_encoding import encode_entries, encode_wrapper
 from storage.record.reading import Batch, read_batches
@@ -77,6 +85,7 @@ __all__ = [
     "NO_TIMESTAMP",
     "RECORD_BYTES",
     "TRANSACTIONAL_BIT",
+    "TRIALS",
     "UNLEASED_BYTES_MAX",
     "Batch",
     "BatchForm",
@@ -106,6 +115,7 @@ __all__ = [
     "assign_offset",
     "batches_of_lines",
     "batches_of_rows",
+    "begin_trial",
     "check_share",
     "codec_of",
     "control_type_of",
@@ -113,10 +123,12 @@ __all__ = [
     "decompressors",
     "encode_entries",
     "encode_wrapper",
+    "end_trial",
     "envelope_lines",
     "envelope_lines_size",
     "envelope_run_size",
     "json_member",
+    "lease_if_large",
     "marker_batch",
     "merged",
     "read_batches",

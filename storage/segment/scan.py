@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.budget import MEMORY
 from storage.errors import (
     CorruptBatchError,
     DecompressedTooLargeError,
@@ -18,7 +19,9 @@ from storage.errors import (
 )
 from storage.offset_text import offsets_text
 from storage.record.compression import DEFAULT_OUTPUT_LIMIT_BYTES
+from storage.record.kernel.pinned_buffer import LeasedBuffer
 from storage.record.layout import BATCH_HEADER_BYTES
+from storage.record.leased import UNLEASED_BYTES_MAX
 from storage.record.reading import Batch, read_batches
 from storage.segment.index.zero_tail import is_zero
 from storage.segment.sound_batch_search import position_after
@@ -66,7 +69,7 @@ class LogScan:
         self._limit_bytes = limit_bytes
         self._window_bytes = window_bytes
         self.window_begin = self._window_end = min(start, self.end)
-        self._window = b""
+        self._window: bytes | LeasedBuffer = b""
         self._walk: Walk[RecordBatch, LegacyBatch] | None = None  # over the window, which is empty at first
 
     @property
@@ -153,12 +156,20 @@ class LogScan:
         if walk is not None and (window_end - position >= needed_bytes or window_end >= self.end):
             return walk
         size_bytes = min(max(needed_bytes, self._window_bytes), self.end - position)
-        window = self.file.read_at(position, size_bytes) if size_bytes > 0 else b""
+        window = self._read(position, size_bytes) if size_bytes > 0 else b""
         self.window_begin, self._window_end = position, position + len(window)
         if len(window) < size_bytes:
             self.end = self._window_end  # the file was truncated during the scan
         self._window, self._walk = window, (walk := read_batches(window, origin=position))
         return walk
+
+    def _read(self, position: int, size_bytes: int) -> bytes | LeasedBuffer:
+        """Read a window, and lease memory for a large one."""
+        if size_bytes <= UNLEASED_BYTES_MAX:
+            return self.file.read_at(position, size_bytes)
+        self._window, self._window_end, self._walk = b"", position, None  # before others have to wait for their memory
+        lease = MEMORY.lease(min(size_bytes, MEMORY.share_bytes))  # batches that are not compressed may be larger
+        return LeasedBuffer(self.file.read_at(position, size_bytes), lease)
 
 
 class Stretch(NamedTuple):

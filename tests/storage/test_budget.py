@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
-from threading import Thread
+from threading import Barrier, Thread
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+import pytest
 from waiting import until
 
-from storage.budget import LIMIT_BYTES_MAX, MEMORY, Account, Budget, MustWaitError
+from storage.budget import LIMIT_BYTES_MAX, MEMORY, WORKS_MAX, Account, Budget, MustWaitError
 from storage.errors import MemoryBudgetError
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def waiting(budget: Budget, size_bytes: int, leases: list[Lease]) -> Thread:
     budget.share()
     thread = Thread(target=lambda: leases.append(budget.lease(size_bytes)), daemon=True)
     thread.start()
-    until(lambda: budget._waiting, "the lease waits")
+    until(lambda: any(budget._waiting), "the lease waits")
     return thread
 
 
@@ -137,7 +138,7 @@ def test_without_other_readers_a_lease_never_waits() -> None:
 
 
 def test_in_a_shared_budget_a_lease_waits_its_turn() -> None:
-    budget = Budget(100, overdraw_s=DEADLINE_S)
+    budget = Budget(100)
     leases: list[Lease] = []
     first = budget.lease(80)
     thread = waiting(budget, 50, leases)
@@ -150,28 +151,107 @@ def test_in_a_shared_budget_a_lease_waits_its_turn() -> None:
     assert budget.left_bytes == 100
 
 
-def test_a_thread_that_has_a_lease_does_not_wait_for_another() -> None:
-    budget = Budget(100)
+def test_work_that_has_a_lease_goes_on_where_no_other_could_end() -> None:
+    budget = Budget(100, stuck_s=0)
     budget.share()
-    leases = [budget.lease(80), budget.lease(80)]
-    assert budget.left_bytes == -60
+    leases = [budget.lease(60), budget.lease(60)]
+    assert budget.left_bytes == -20
     del leases
 
 
-def test_readers_that_wait_for_each_other_go_on() -> None:
-    budget = Budget(100, overdraw_s=0)
+def in_threads(budget: Budget, *sizes_bytes: int) -> list[Lease]:
+    """Take each lease in a thread of its own, one after another."""
     leases: list[Lease] = []
-    first = budget.lease(80)
+    for size_bytes in sizes_bytes:
+        thread = Thread(target=lambda: leases.append(budget.lease(size_bytes)))  # noqa: B023 -- it is joined
+        thread.start()
+        thread.join(DEADLINE_S)
+    return leases
+
+
+def test_few_pieces_of_work_have_large_leases_at_a_time() -> None:
+    budget = Budget(1000)
     budget.share()
-    thread = Thread(target=lambda: leases.append(budget.lease(50)))
-    thread.start()
+    leases: list[Lease] = []
+    mine = budget.lease(100)
+    others = in_threads(budget, *[100] * (WORKS_MAX - 1))
+    thread = waiting(budget, 100, leases)
+    second = budget.lease(100)
+    small = in_threads(budget, 1)
+    assert budget.left_bytes == 1000 - 100 * WORKS_MAX - 100 - 1
+    second.end()
+    assert not leases
+    mine.end()
     thread.join(DEADLINE_S)
-    assert budget.left_bytes == -30
-    first.end()
+    assert len(leases) == 1
+    assert len(others) + len(small) == WORKS_MAX
+
+
+def test_results_that_outlive_their_work_keep_their_leases_and_no_others_from_beginning() -> None:
+    budget = Budget(1000, wait_s=0)
+    budget.share()
+    kept = []
+    for _ in range(WORKS_MAX + 1):
+        with budget.work():
+            kept.append(budget.lease(100))
+    assert budget.left_bytes == 1000 - 100 * len(kept)
+    kept.clear()
+    assert budget.left_bytes == 1000
+
+
+def test_readers_that_wait_for_each_other_go_on() -> None:
+    budget = Budget(140, stuck_s=0)
+    budget.share()
+    begun = Barrier(2)
+    leases: list[Lease] = []
+
+    def work() -> None:
+        with budget.work():
+            first = budget.lease(50)
+            begun.wait(DEADLINE_S)
+            leases.append(budget.lease(50))
+            first.end()
+
+    threads = [Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(DEADLINE_S)
+    assert len(leases) == 2
+    leases.clear()
+    assert budget.left_bytes == 140
+
+
+def test_large_leases_leave_a_part_to_what_is_not_leased() -> None:
+    budget = Budget(800, wait_s=0)
+    budget.share()
+    leases = in_threads(budget, 550)
+    with pytest.raises(MemoryBudgetError):
+        budget.lease(51)
+    leases += in_threads(budget, 50)
+    assert budget.left_bytes == 200
+
+
+def test_room_is_made_for_large_leases() -> None:
+    budget = Budget(1000)
+    asked: list[int] = []
+    budget.share(make_room=asked.append)
+    leases = [budget.lease(100), budget.lease(1)]
+    assert asked == [100]
+    del leases
+
+
+def test_a_lease_grows() -> None:
+    budget = Budget(100)
+    lease = budget.lease(10)
+    lease.grow_to(60)
+    assert budget.left_bytes == 40
+    lease.end()
+    assert budget.left_bytes == 100
 
 
 def test_a_lease_that_others_never_leave_room_for_is_an_error() -> None:
-    budget = Budget(100, wait_s=0, overdraw_s=DEADLINE_S)
+    budget = Budget(100, wait_s=0)
     failures: list[Exception] = []
     first = budget.lease(80)
     budget.share()
@@ -187,14 +267,14 @@ def test_a_lease_that_others_never_leave_room_for_is_an_error() -> None:
     thread.join(DEADLINE_S)
     assert "the memory budget of 100 bytes" in str(failures[0])
     first.end()
-    assert (budget.left_bytes, len(budget._waiting)) == (100, 0)
+    assert (budget.left_bytes, any(budget._waiting)) == (100, False)
 
 
 def test_some_threads_never_wait_and_some_never_lease() -> None:
     budget = Budget(100)
     raised: list[str] = []
     budget.share()
-    first = budget.lease(80)
+    first = budget.lease(60)
 
     def attempt(forbid: Callable[[], None], size_bytes: int, name: str) -> None:
         forbid()

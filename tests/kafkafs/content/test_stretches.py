@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from contextlib import nullcontext
 from threading import Barrier
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import until
 
 from kafkafs.content import stretches
 from kafkafs.content.stretches import (
@@ -255,3 +258,24 @@ def test_a_number_of_batches_are_known_to_be_too_large(monkeypatch: pytest.Monke
         too_large.add(batch, DecompressedTooLargeError("too large"), only_sizes=True)
     known = [too_large.error_of(batch, only_sizes=True) is not None for batch in batches]
     assert known == [True, True, False]
+
+
+@pytest.mark.parametrize("apart_bytes_min", [1, 1 << 20])
+@pytest.mark.parametrize("lines", [FailingLines, TooLargeLines])
+def test_nothing_is_kept_of_a_reading_that_has_failed(
+    monkeypatch: pytest.MonkeyPatch, lines: type[WatchedLines], apart_bytes_min: int
+) -> None:
+    monkeypatch.setattr(stretches, "_APART_BYTES_MIN", apart_bytes_min)
+
+    def fail() -> Iterator[ref[RenderedStretches]]:
+        renderer = RenderedStretches(lines(), Visible(1000), only_sizes=False, to_tail=False)
+        yield ref(renderer)
+        with pytest.raises((MemoryError, DamagedBatchFound)):
+            list(renderer.of(scanned(log_of([Codec.LZ4] * 20), bytes_max=1)))
+
+    gc.disable()
+    try:
+        (failed,) = fail()
+        until(lambda: failed() is None, "the pool lets go of the last stretches")
+    finally:
+        gc.enable()

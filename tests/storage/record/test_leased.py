@@ -9,7 +9,15 @@ from storage.budget import Budget
 from storage.errors import DecompressedTooLargeError
 from storage.record.compression import Codec, compress
 from storage.record.kernel.records_data import seal
-from storage.record.leased import RECORD_BYTES, UNLEASED_BYTES_MAX, decompress_leased, with_objects
+from storage.record.leased import (
+    RECORD_BYTES,
+    TRIAL_BYTES_MAX,
+    UNLEASED_BYTES_MAX,
+    begin_trial,
+    decompress_leased,
+    end_trial,
+    with_objects,
+)
 from storage.record.reading import read_batches
 
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
@@ -61,11 +69,30 @@ def test_large_data_is_leased_until_nothing_refers_to_it(codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_more_than_a_share_is_refused(codec: Codec) -> None:
-    budget = Budget(4 * UNLEASED_BYTES_MAX + 4)
-    stored = compress(codec, bytes(UNLEASED_BYTES_MAX + 2))
+    budget = Budget(4 * TRIAL_BYTES_MAX + 4)
+    stored = compress(codec, bytes(TRIAL_BYTES_MAX + 2))
     with pytest.raises(DecompressedTooLargeError, match="segments/ and kafkafs dump show the batch"):
         decompress_leased(codec, stored, limit_bytes=LIMIT_BYTES, budget=budget)
-    assert budget.left_bytes == 4 * UNLEASED_BYTES_MAX + 4
+    assert budget.left_bytes == 4 * TRIAL_BYTES_MAX + 4
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_few_threads_at_a_time_decode_much_without_a_lease(codec: Codec) -> None:
+    size_bytes = UNLEASED_BYTES_MAX + 1
+    stored = compress(codec, bytes(size_bytes))
+    budget = Budget(TRIAL_BYTES_MAX)
+    trials = []
+    while (bytes_max := begin_trial()) == TRIAL_BYTES_MAX:
+        trials.append(bytes_max)
+    try:
+        with pytest.raises(DecompressedTooLargeError):
+            decompress_leased(codec, stored, limit_bytes=LIMIT_BYTES, budget=budget)
+        budget = Budget(8 * TRIAL_BYTES_MAX)
+        assert memoryview(decompress_leased(codec, stored, limit_bytes=LIMIT_BYTES, budget=budget)) == bytes(size_bytes)
+    finally:
+        for bytes_max in trials:
+            end_trial(bytes_max)
+    assert budget.left_bytes == 8 * TRIAL_BYTES_MAX
 
 
 def test_many_records_lease_room_for_their_objects() -> None:
