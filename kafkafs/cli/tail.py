@@ -172,7 +172,7 @@ def _form(record_format: KcatFormat | None) -> Form:
         renderer = RecordRenderer(form, topic, partition)
         if form is Format.JSONL:
             return line_of_json(renderer.envelope.line)
-        return lambda record: renderer.one(record) + b"\n"
+        return lambda record: b"".join((renderer.one(record), b"\n"))
 
     return line
 

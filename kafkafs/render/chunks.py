@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from storage.record import LeasedBuffer
+
 CHUNK_BYTES: Final = 256 * 1024
 
 
-def chunks(pieces: Iterable[bytes | None], *, end: bytes = b"") -> Iterator[bytes]:
+def chunks(pieces: Iterable[bytes | LeasedBuffer | None], *, end: bytes = b"") -> Iterator[bytes | LeasedBuffer]:
     """The pieces in order, each with `end` after it; None counts as empty.
 
     At most about `CHUNK_BYTES` are held, and no chunk is empty. A piece that is larger is a chunk of its own and not
     copied. Where making a piece fails, those before it come first.
     """
-    held: list[bytes] = []
+    held: list[bytes | LeasedBuffer] = []
     room_bytes = CHUNK_BYTES
     failure: Exception | None = None
     try:
@@ -48,7 +50,7 @@ def chunks(pieces: Iterable[bytes | None], *, end: bytes = b"") -> Iterator[byte
             failure = None  # or the error and this frame would keep each other, and what was rendered
 
 
-def _joined(held: list[bytes], end: bytes) -> bytes:
+def _joined(held: list[bytes | LeasedBuffer], end: bytes) -> bytes:
     if end and held:
         held.append(b"")
     return end.join(held)

@@ -1,4 +1,4 @@
-"""What it takes to render one record: memory from the budget, or an error if that is more than one batch is given."""
+"""What it takes to render a record or a batch: memory from the budget, or an error if that is more than a share."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from kafkafs.locator.formats import Format
 from storage.budget import MEMORY
-from storage.record import UNLEASED_BYTES_MAX, check_share
+from storage.record import UNLEASED_BYTES_MAX, LeasedBuffer, check_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
-    from storage.record import Record
+    from storage.record import Batch, Record
 
     _Costs: TypeAlias = tuple[int, int, int, int]
 
@@ -26,8 +26,10 @@ _COSTS: Final[Mapping[Format, _Costs]] = {
 _COST_OF_TEXT: Final[_Costs] = (16, 16, 16, 1024)  # in which a byte may become six
 
 
-def rendered_within_memory(form: Format, render: Callable[[Record], bytes | None], record: Record) -> bytes:
-    """Render a record with memory for what that takes. A null key or value is no bytes.
+def rendered_within_memory(
+    form: Format, render: Callable[[Record], bytes | None], record: Record
+) -> bytes | LeasedBuffer:
+    """Render a record with memory for what that takes; a large result is leased. A null key or value is no bytes.
 
     Raises `DecompressedTooLargeError` if it takes more memory than a batch is given.
     """
@@ -38,11 +40,24 @@ def rendered_within_memory(form: Format, render: Callable[[Record], bytes | None
         + of_headers * record.headers_size
         + of_header * record.header_count
     )
+    if size_bytes > UNLEASED_BYTES_MAX:
+        check_share(size_bytes, f"making {record.offset}{form.value} would")
+    return _leased(lambda: render(record) or b"", size_bytes)
+
+
+def stored_bytes(batch: Batch) -> bytes | LeasedBuffer:
+    """Copy a batch as it is stored, with memory for that."""
+    return _leased(lambda: bytes(batch.view(0, batch.size_bytes)), batch.size_bytes)
+
+
+def _leased(make: Callable[[], bytes], size_bytes: int) -> bytes | LeasedBuffer:
+    """Make something with so many bytes of memory, which it keeps as far as it is large."""
     if size_bytes <= UNLEASED_BYTES_MAX:
-        return render(record) or b""
-    check_share(size_bytes, f"making {record.offset}{form.value} would")
+        return make()
     lease = MEMORY.lease(size_bytes)
-    try:
-        return render(record) or b""
-    finally:
+    made = make()
+    if len(made) <= UNLEASED_BYTES_MAX:
         lease.end()
+        return made
+    lease.reduce_to(len(made))
+    return LeasedBuffer(made, lease)

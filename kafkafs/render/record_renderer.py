@@ -20,7 +20,7 @@ from kafkafs.render.record_cost import rendered_within_memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from storage.record import Record
+    from storage.record import LeasedBuffer, Record
 
 _ENDS: Final = {Format.VALUE: b"\n", Format.KEY: b"\n", Format.HEADERS: b"\n"}
 _SIZES: Final[Mapping[Format, Callable[[Record], int]]] = {
@@ -47,7 +47,7 @@ class RecordRenderer:
         size_of = _SIZES.get(self._form)
         return None if size_of is None else sum(max(size_of(record), 0) + len(self._end) for record in records)
 
-    def run(self, records: Iterable[Record]) -> Iterator[bytes]:
+    def run(self, records: Iterable[Record]) -> Iterator[bytes | LeasedBuffer]:
         """The records one after another, in chunks; at most a chunk and a record are held."""
         return chunks(map(self.one, records), end=self._end)
 

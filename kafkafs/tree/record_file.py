@@ -9,7 +9,7 @@ from kafkafs.content.descriptor_memory import LITTLE_BYTES
 from kafkafs.locator.formats import Format
 from kafkafs.locator.offsets import AtOffset, FromEnd, RecordRange
 from kafkafs.render.batch_member import batch_member
-from kafkafs.render.record_cost import rendered_within_memory
+from kafkafs.render.record_cost import rendered_within_memory, stored_bytes
 from kafkafs.tree.errors import DamagedError, NotThereError
 from kafkafs.tree.generated_file import BytesReading
 from kafkafs.tree.log_fact import is_long_to_read
@@ -17,13 +17,13 @@ from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.record_xattrs import record_xattrs
 from kafkafs.tree.remade_reading import RemadeReading
 from kafkafs.tree.stream_file import unknown_xattr
-from storage.budget import MEMORY
 from storage.log import TransactionEnd, transaction_end
-from storage.record import NO_TIMESTAMP, UNLEASED_BYTES_MAX
+from storage.record import NO_TIMESTAMP
 from storage.segment import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import TypeAlias
 
     from kafkafs.locator.offsets import Record as RecordName
     from kafkafs.locator.paths import OffsetPath
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Reading
     from kafkafs.tree.visible_log import Found, VisibleLog
     from storage.files import Access
-    from storage.record import Batch, Record
+    from storage.record import Batch, LeasedBuffer, Record
+
+    _Render: TypeAlias = Callable[[Record], bytes | LeasedBuffer]
 
 _PINNED_BYTES_MAX: Final = LITTLE_BYTES
 """The most bytes that an open file keeps when others need memory."""
@@ -49,7 +51,7 @@ class RecordFile(File):
         self._source = source
         self._visible, self._found = _find(path, source, now_ms)
         self._is_fixed = isinstance(path.name.records, AtOffset)
-        self._rendered: bytes | None = None
+        self._rendered: bytes | LeasedBuffer | None = None
         self._is_decided = True  # the rendered bytes never change
         super().__init__(path, identity=self._visible.identity)
 
@@ -92,26 +94,26 @@ class RecordFile(File):
         """Open it in memory."""
         data = self._data()
         if len(data) <= _PINNED_BYTES_MAX:
-            return BytesReading(data)
+            return BytesReading(bytes(data))
         render, batch, offset = self._rendering(), self._found.batch, self._found.record.offset
         self._rendered = None
         return RemadeReading(partial(_rendered, render, batch, offset), data)
 
-    def _data(self) -> bytes:
+    def _data(self) -> bytes | LeasedBuffer:
         if self._rendered is None:
             self._rendered = self._rendering()(self._found.record)
         return self._rendered
 
-    def _rendering(self) -> Callable[[Record], bytes]:
+    def _rendering(self) -> _Render:
         """Return a function that renders the record. It holds none of the decoded batch."""
         if self._format is Format.BATCH:
             stored = self._found.batch
-            return lambda _: _stored_bytes(stored)
+            return lambda _: stored_bytes(stored)
         if self._format is Format.JSON:
             return self._indenting()
         return self._source.renderer(self._format).one
 
-    def _indenting(self) -> Callable[[Record], bytes]:
+    def _indenting(self) -> _Render:
         record, batch, segment, _ = self._found
         end: TransactionEnd | None = None
         if batch.is_transactional:
@@ -128,16 +130,7 @@ class RecordFile(File):
         return is_asked and is_long_to_read(self._source)
 
 
-def _stored_bytes(batch: Batch) -> bytes:
-    """Copy a batch as it is stored, with memory for that."""
-    lease = MEMORY.lease(batch.size_bytes if batch.size_bytes > UNLEASED_BYTES_MAX else 0)
-    try:
-        return bytes(batch.view(0, batch.size_bytes))
-    finally:
-        lease.end()
-
-
-def _rendered(render: Callable[[Record], bytes], batch: Batch, offset: int) -> bytes:
+def _rendered(render: _Render, batch: Batch, offset: int) -> bytes | LeasedBuffer:
     """Decode a batch again, and render the record at the offset."""
     return render(next(record for record in batch.records() if record.offset == offset))
 

@@ -16,6 +16,7 @@ from kafkafs.content.piece import GATHERED_S_MAX, LARGE_PIECE_BYTES, UNKNOWN_OFF
 from kafkafs.content.stretches import DamagedBatchFound, RenderedStretches
 from kafkafs.locator.formats import Format
 from kafkafs.render.batch_lines import Visible, lines_of
+from kafkafs.render.record_cost import stored_bytes
 from kafkafs.tree.errors import DamagedError, GoneError
 from kafkafs.tree.held_segments import HeldSegments
 from kafkafs.tree.range_sizes import RangeKey, RangeSize
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import VisibleLog
     from kafkafs.tree.visible_runs import VisibleRun
-    from storage.record import Batch
+    from storage.record import Batch, LeasedBuffer
     from storage.segment import Segment
 
 _PIECE_BYTES: Final = 128 * 1024
@@ -211,9 +212,9 @@ class RecordRun:
         if failure is not None:
             self._visible.pass_over(failure)
 
-    def _chunks(self, batch: VisibleBatch) -> Iterator[bytes]:
+    def _chunks(self, batch: VisibleBatch) -> Iterator[bytes | LeasedBuffer]:
         if self._renderer is None:
-            yield bytes(batch.batch.view(0, batch.batch.size_bytes))
+            yield stored_bytes(batch.batch)
         else:
             yield from self._renderer.run(batch.records)
 
