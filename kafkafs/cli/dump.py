@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kafkafs.dump.json_form import JsonForm
     from kafkafs.dump.text import TextForm
     from storage.internal import Release
+    from storage.record import LeasedBuffer
 
 _WRITE_BYTES: Final = 1024 * 1024
 _READ_BYTES: Final = 1024 * 1024
@@ -57,7 +58,7 @@ class Output:
         self._pending: list[bytes] = []
         self._pending_bytes = 0
 
-    def write(self, lines: Iterable[bytes]) -> None:
+    def write(self, lines: Iterable[bytes | LeasedBuffer]) -> None:
         """Add lines; they leave the process with the next `flush` at the latest."""
         if self._array:
             self._put(b"[\n" if self._is_empty else b",\n")

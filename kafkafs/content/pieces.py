@@ -19,11 +19,11 @@ from kafkafs.dump.log_dump import LogDump, Selection
 from kafkafs.dump.record_decoders import newest_decoder_of, topic_of
 from kafkafs.dump.text import TextForm
 from storage.errors import FramingError
-from storage.record import BATCH_HEADER_BYTES
+from storage.record import BATCH_HEADER_BYTES, LeasedBuffer
 from storage.segment import GappedScan, LogScan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kafkafs.render.batch_lines import BatchLines, Visible
     from storage.files import ReadableFile
@@ -131,7 +131,7 @@ class DumpPieces:
             if is_cancelled():
                 return
             if held.held_bytes >= PART_BYTES:
-                yield held.part()
+                yield from held.parts()
         if held.size_bytes:
             yield held.piece(UNSETTLED if dump.end is None or dump.end == start else dump.end, batch_position)
 
@@ -151,9 +151,9 @@ class _Text:
         self.size_bytes = 0
         self.held_bytes = 0
         self._only_sizes = only_sizes
-        self._lines: list[bytes] = []
+        self._lines: list[bytes | LeasedBuffer] = []
 
-    def add(self, lines: list[bytes]) -> None:
+    def add(self, lines: list[bytes | LeasedBuffer]) -> None:
         """Add lines, each with a newline after it."""
         size_bytes = sum(map(len, lines)) + len(lines)
         self.size_bytes += size_bytes
@@ -161,16 +161,33 @@ class _Text:
             self._lines += lines
             self.held_bytes += size_bytes
 
-    def part(self) -> Piece:
-        """Return a piece with the lines that are held, after which more follow."""
-        size_bytes = self.held_bytes
-        return Piece(PART, UNSETTLED, size_bytes, self._taken())
+    def parts(self) -> Iterator[Piece]:
+        """Yield pieces with the lines that are held, after which more follow. Leased lines are not copied."""
+        lines, self._lines, self.held_bytes = self._lines, [], 0
+        joined: list[bytes | LeasedBuffer] = []
+        for line in lines:
+            if isinstance(line, LeasedBuffer):
+                if joined:
+                    yield _part(_joined(joined))
+                yield _part(line)
+                joined = [b""]  # of which the line's newline comes
+            else:
+                joined.append(line)
+        yield _part(_joined(joined))
 
     def piece(self, position: int, last_batch: int) -> Piece:
         """Return the last piece, which ends before a position."""
         return Piece(position, last_batch, self.size_bytes, self._taken())
 
     def _taken(self) -> bytes:
-        text = b"\n".join([*self._lines, b""])
+        text = _joined(self._lines)
         self._lines, self.held_bytes = [], 0
         return text
+
+
+def _joined(lines: Sequence[bytes | LeasedBuffer]) -> bytes:
+    return b"\n".join([*lines, b""])
+
+
+def _part(text: bytes | LeasedBuffer) -> Piece:
+    return Piece(PART, UNSETTLED, len(text), text)

@@ -20,11 +20,12 @@ from kafkafs.dump.time_index_dump import TimeIndexDump
 from storage.record import DEFAULT_OUTPUT_LIMIT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kafkafs.dump.json_form import JsonForm
     from kafkafs.dump.text import TextForm
     from storage.files import Files, ReadableFile
+    from storage.record import LeasedBuffer
 
 
 class Dump(Protocol):
@@ -33,7 +34,7 @@ class Dump(Protocol):
     damaged: bool
     position: int
 
-    def __iter__(self) -> Iterator[list[bytes]]:
+    def __iter__(self) -> Iterator[Sequence[bytes | LeasedBuffer]]:
         """Yield runs of lines."""
 
     def report(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafkafs.dump.file_kinds import as_printed
-from storage.errors import CorruptBatchError, FramingError, StorageError
+from storage.errors import CorruptBatchError, FramingError, MemoryBudgetError, StorageError
 from storage.record import (
     DEFAULT_OUTPUT_LIMIT_BYTES,
     LOG_OVERHEAD_BYTES,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from storage.files import ReadableFile
-    from storage.record import Batch, LegacyBatch, LegacyEntry, Record
+    from storage.record import Batch, LeasedBuffer, LegacyBatch, LegacyEntry, Record
 
 RUN_LINES: Final = 1024
 GAPS_KEPT: Final = 100_000
@@ -45,10 +45,12 @@ class Form(Protocol):
     def heading(self, path: str) -> list[bytes]:
         """Return the lines before the log's first batch."""
 
-    def batch(self, batch: RecordBatch, records: Iterable[Record], *, is_valid: bool) -> Iterator[bytes]:
+    def batch(self, batch: RecordBatch, records: Iterable[Record], *, is_valid: bool) -> Iterator[bytes | LeasedBuffer]:
         """Yield a line for the batch, then one for each record. An error comes after everything that could be shown."""
 
-    def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[bytes]:
+    def message_set(
+        self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool
+    ) -> Iterator[bytes | LeasedBuffer]:
         """Yield the same for an outer entry of a v0 or v1 message set."""
 
     def damage(self, error: StorageError) -> bytes:
@@ -174,10 +176,10 @@ class LogDump:
         self._limit_bytes = limit_bytes
         self._lowest_offset = 0  # of what may follow
 
-    def __iter__(self) -> Iterator[list[bytes]]:
+    def __iter__(self) -> Iterator[list[bytes | LeasedBuffer]]:
         start: int | None = self.position
         if start == 0:
-            yield self._form.heading(self._file.path)
+            yield [*self._form.heading(self._file.path)]
         while start is not None:
             scan = LogScan(self._file, start=start, end=self._selection.max_bytes, limit_bytes=self._limit_bytes)
             start = None
@@ -198,14 +200,14 @@ class LogDump:
         """Return the lines for standard error at the end of the dump."""
         return self.gaps.report()
 
-    def _batch(self, batch: Batch) -> Iterator[list[bytes]]:
+    def _batch(self, batch: Batch) -> Iterator[list[bytes | LeasedBuffer]]:
         self.position = batch.position
         if self._bounded and not self._is_wanted(batch):
             self.gaps.restart()
             return
         is_valid = batch.crc_matches
         self.damaged |= not is_valid
-        run: list[bytes] = []
+        run: list[bytes | LeasedBuffer] = []
         # Within bounds, a batch is of interest only for its records and for damage.
         is_of_interest = not (self._bounded and self._selection.with_records)
         try:
@@ -215,6 +217,8 @@ class LogDump:
                     yield run
                     run = []
                     is_of_interest = True
+        except MemoryBudgetError:
+            raise
         except StorageError as error:
             run.append(self._damage(error.located(position=batch.position)))
             is_of_interest = True
@@ -230,7 +234,7 @@ class LogDump:
             return False
         return self._selection.with_records or bounds.hold_times_of(batch)
 
-    def _lines(self, batch: Batch, *, is_valid: bool) -> Iterator[bytes]:
+    def _lines(self, batch: Batch, *, is_valid: bool) -> Iterator[bytes | LeasedBuffer]:
         if isinstance(batch, RecordBatch):
             return self._form.batch(batch, self._records(batch), is_valid=is_valid)
         return self._form.message_set(batch, self._entries(batch), is_valid=is_valid)

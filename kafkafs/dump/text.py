@@ -13,15 +13,18 @@ from kafkafs.dump.control_text import control_text
 from kafkafs.dump.file_kinds import BOOTSTRAP_NAME, as_printed, log_start_offset, snapshot_end_and_epoch
 from kafkafs.dump.jackson import jvm_encoded
 from storage.errors import MalformedRecordsError, StorageError
-from storage.record import Codec, record_line
+from storage.record import Codec, lease_if_large, record_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
 
     from kafkafs.dump.decoded import RecordDecoder
     from kafkafs.dump.entry_dump import Entry
     from storage.internal import Release
-    from storage.record import Batch, LegacyBatch, LegacyEntry, Record, RecordBatch
+    from storage.record import Batch, LeasedBuffer, LegacyBatch, LegacyEntry, Record, RecordBatch
+
+    Line: TypeAlias = bytes | LeasedBuffer
 
 _TRUTH: Final = ("false", "true")
 
@@ -53,7 +56,7 @@ class TextForm:
             lines.append(b"KRaft bootstrap snapshot")
         return lines
 
-    def batch(self, batch: RecordBatch, records: Iterable[Record], *, is_valid: bool) -> Iterator[bytes]:
+    def batch(self, batch: RecordBatch, records: Iterable[Record], *, is_valid: bool) -> Iterator[Line]:
         """Yield a line for the batch, and one for each record."""
         horizon = (
             "OptionalLong.empty" if batch.delete_horizon_ms is None else f"OptionalLong[{batch.delete_horizon_ms}]"
@@ -74,22 +77,24 @@ class TextForm:
         with_data, decoder = self._with_data, self._decoder
         if decoder is None:
             for record in records:
-                yield record_line(record, timestamp_type, None, with_data)
+                yield record_line(record, timestamp_type, None, with_data, lease_if_large)
             return
         text = decoder.text
         for record in records:
             yield record_line(record, timestamp_type, None, False) + jvm_encoded(text(record))
 
-    def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[bytes]:
+    def message_set(self, batch: LegacyBatch, entries: Iterable[LegacyEntry], *, is_valid: bool) -> Iterator[Line]:
         """Yield a line for the outer entry, and one for each record."""
         yield from _batch_line(f"offset: {batch.last_offset}", batch, is_valid)
         timestamp_type = batch.timestamp_type
         try:
             for entry in entries:
                 integrity = b" isValid: %b crc: %d}" % (_TRUTH[entry.crc_matches].encode(), entry.crc)
-                with_data = self._with_data and self._decoder is None
-                line = record_line(entry.record, timestamp_type, integrity, with_data)
-                yield line if self._decoder is None else line + jvm_encoded(self._decoder.text(entry.record))
+                if self._decoder is None:
+                    yield record_line(entry.record, timestamp_type, integrity, self._with_data, lease_if_large)
+                else:
+                    line = record_line(entry.record, timestamp_type, integrity, False)
+                    yield line + jvm_encoded(self._decoder.text(entry.record))
         except MalformedRecordsError:
             if batch.codec is Codec.NONE and batch.value_size > 0:
                 # The real tool has printed the entry's metadata when it finds that the value is not there.

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.locator.times import Instant
 from kafkafs.tree.log_fact import LogFact, is_long_to_read
-from storage.errors import StorageError
+from storage.errors import MemoryBudgetError, StorageError
 from storage.files import as_uri
 from storage.ids import format_id
 from storage.log import read_topic_id
@@ -117,6 +117,8 @@ def _if_readable(ask: Callable[[], T]) -> T | None:
     """Return the answer, or None if its source is damaged, so that the other lines are shown."""
     try:
         return ask()
+    except MemoryBudgetError:
+        raise
     except StorageError:
         return None
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.tree.log_fact import HeldStates, ProducerFact, age_s
 from kafkafs.tree.tab_separated import table_pieces
-from storage.errors import StorageError
+from storage.errors import MemoryBudgetError, StorageError
 from storage.log import marker_of
 from storage.segment import FileSuffix, Kind, parsed
 
@@ -124,6 +124,8 @@ def _marker(transaction: AbortedTransaction, view: LogView) -> _Marker | None:
         if batch is None or batch.base_offset != transaction.last_offset:
             return None
         marker = marker_of(batch)
+    except MemoryBudgetError:
+        raise
     except StorageError:
         return None
     if marker is None or batch.producer_id != transaction.producer_id:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from storage.errors import StorageError
+from storage.errors import MemoryBudgetError, StorageError
 from storage.log.aborted_batches import AbortedBatches
 from storage.log.producers.state import marker_of
 
@@ -42,6 +42,8 @@ def transaction_end(batch: Batch, view: LogView, producers: ProducerStates) -> T
         if _is_open(batch, view, producers):
             return TransactionEnd.OPEN
         return _by_marker(batch, view)
+    except MemoryBudgetError:
+        raise
     except StorageError:
         return TransactionEnd.UNKNOWN
 

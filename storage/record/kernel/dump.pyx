@@ -11,6 +11,7 @@ from libc.string cimport memcpy
 
 from storage.record.kernel cimport text, wire
 from storage.record.kernel.decode cimport Record
+from storage.record.kernel.pinned_buffer import LeasedBuffer
 from storage.record.kernel.writing cimport put, put_number
 
 cdef enum:
@@ -210,8 +211,8 @@ cdef void put_fields(uint8_t* target, const Printed* key, const Printed* value) 
         put_printed(put(target, b" payload: ", 10), value)
 
 
-def record_line(Record record not None, int timestamp_type, bytes integrity, bint with_data):
-    """The line of one record, without its end.
+def record_line(Record record not None, int timestamp_type, bytes integrity, bint with_data, lease=None):
+    """The line of one record, without its end. A line with much data is leased if `lease` of its size is not None.
 
     `timestamp_type` is that of its batch. Sequence and header names are a v2 record's; for an entry of a message set
     `integrity` stands in their place. Bytes that are not UTF-8 are printed as the JVM prints them.
@@ -245,6 +246,7 @@ def record_line(Record record not None, int timestamp_type, bytes integrity, bin
         total += 6 + key.printed_size
     if with_value:
         total += 10 + value.printed_size
+    held = lease(total) if lease is not None and (is_large or has_many_names) else None
     line = PyBytes_FromStringAndSize(NULL, total)
     at = put(<uint8_t*>PyBytes_AS_STRING(line), head, head_size)
     if is_entry:
@@ -259,7 +261,7 @@ def record_line(Record record not None, int timestamp_type, bytes integrity, bin
             put_fields(at, &key if with_key else NULL, &value if with_value else NULL)
     else:
         put_fields(at, &key if with_key else NULL, &value if with_value else NULL)
-    return line
+    return line if held is None else LeasedBuffer(line, held)
 
 
 set_up_decoder()
