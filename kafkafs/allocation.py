@@ -17,6 +17,8 @@ import gc
 import os
 import sys
 from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -25,8 +27,12 @@ if TYPE_CHECKING:
 KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
 """The most freed memory that is kept at the heap's end, where most of it is."""
 _HEAP_BYTES_MAX: Final = 32 * 1024 * 1024  # larger blocks are mapped; the most that glibc accepts
+_SHARED_HEAP_BYTES_MAX: Final = 3 * 1024 * 1024
 _NEW_OBJECTS: Final = 20_000
 _KEPT_OBJECTS: Final = 100_000
+
+_STATM: Final = Path("/proc/self/statm")
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 _is_seldom = False  # once `seldom_look_for_cycles` was called
 
@@ -45,10 +51,16 @@ def keep_freed_memory() -> None:
     lock do not contend.
     """
     with suppress(AttributeError, OSError):
-        mallopt = ctypes.CDLL(None).mallopt
+        mallopt = _libc().mallopt
         mallopt(_TRIM_THRESHOLD, KEPT_BYTES_MAX)
         mallopt(_MMAP_THRESHOLD, _HEAP_BYTES_MAX)
         mallopt(_ARENA_MAX, 1)
+
+
+def give_back_large_blocks() -> None:
+    """Give freed blocks of megabytes back to the system at once, which a process that many use needs its memory for."""
+    with suppress(AttributeError, OSError):
+        _libc().mallopt(_MMAP_THRESHOLD, _SHARED_HEAP_BYTES_MAX)
 
 
 def with_malloc(environment: Mapping[str, str]) -> dict[str, str]:
@@ -98,8 +110,26 @@ def without_looks_for_cycles() -> Iterator[None]:
 def give_back_freed_memory() -> None:
     """Give freed memory back to the system. Any thread may call this; others that allocate wait for milliseconds."""
     with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
+        _libc().malloc_trim(0)
+
+
+def give_back_beyond(bytes_max: int, size_bytes: int) -> None:
+    """Give freed memory back if the process would have more than `bytes_max` once it has taken so many bytes."""
+    if _taken_bytes() + size_bytes > bytes_max:
+        give_back_freed_memory()
+
+
+def _taken_bytes() -> int:
+    """Return how many bytes of memory the process has to itself."""
+    with _STATM.open() as statm:
+        _, resident, shared, *_ = map(int, statm.read().split())
+    return (resident - shared) * _PAGE_BYTES
 
 
 def _has_glibc() -> bool:
-    return hasattr(ctypes.CDLL(None), "malloc_trim")
+    return hasattr(_libc(), "malloc_trim")
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

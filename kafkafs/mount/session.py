@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 from contextlib import closing, suppress
+from functools import partial
 from threading import Timer
 from time import process_time
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import pyfuse3
 import trio
 
-from kafkafs.allocation import give_back_freed_memory, seldom_look_for_cycles
+from kafkafs.allocation import give_back_beyond, give_back_freed_memory, give_back_large_blocks, seldom_look_for_cycles
 from kafkafs.mount.dispatch import in_thread, spare_threads
 from kafkafs.mount.mountpoints.kernel_mount import mounted, read_ahead
 from kafkafs.mount.process import EndingSignal
@@ -154,6 +155,7 @@ class Session:
         """
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         seldom_look_for_cycles()
+        give_back_large_blocks()
         with (
             mounted(self._operations, self._path, self._options),
             self._operations.requests.installed(),
@@ -164,7 +166,8 @@ class Session:
 
     async def _serve(self, ready: Callable[[], None], ending: Callable[[], None]) -> None:
         async with trio.open_nursery() as nursery:
-            MEMORY.share(spare_threads(trio.lowlevel.current_trio_token()))
+            token = trio.lowlevel.current_trio_token()
+            MEMORY.share(spare_threads(token), make_room=partial(give_back_beyond, MEMORY.limit_bytes))
             MEMORY.never_lease_here()
             await nursery.start(self._end_on_signal, nursery.cancel_scope, ending)
             nursery.start_soon(self._operations.watcher.run)
