@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from storage.record import Record
 
 _INDENT: Final = 2
+_PARTS_MAX: Final = 4096
+"""How many parts of headers are held before they are joined."""
 _TIMESTAMP_TYPES: Final = {kind.value: quoted(kind.label) for kind in TimestampType}
 
 
@@ -76,6 +78,7 @@ def _data_parts(record: Record) -> tuple[bytes, ...]:
 def _header_parts(record: Record) -> list[bytes]:
     if record.header_count == 0:
         return [b'"headers":[]']
+    joined = []
     parts = [b'"headers":']
     separator = b"["
     for name, value in record.headers:
@@ -86,8 +89,11 @@ def _header_parts(record: Record) -> list[bytes]:
             b"}",
         )
         separator = b","
+        if len(parts) >= _PARTS_MAX:  # a small object for each takes much more memory than the text
+            joined.append(b"".join(parts))
+            parts.clear()
     parts.append(b"]")
-    return parts
+    return [*joined, *parts]
 
 
 def _name_bytes(name: str) -> bytes:
