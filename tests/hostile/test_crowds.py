@@ -14,6 +14,8 @@ from hostile import readers
 from hostile.crowd import CROWD_PREFIX, crowded_store
 from mounts import store_mounting
 
+from storage.budget import MEMORY
+
 from .conftest import IS_PROOF, SCALE
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.e2e
 
 PARTITIONS, READERS, LOOKS_S = (200, 40, 60.0) if IS_PROOF else (34, 8, 1.0)
 P99_S = 0.1 if IS_PROOF else 2.0  # beside other tests nothing is measured
+MEMORY_BESIDE_BYTES = 200 * 10**6
 MEMORY_LEFT_BYTES = 100 * 2**20
 UNMOUNTING_S = 5.0
 
@@ -52,10 +55,10 @@ def look(mount: Path, number: int) -> Iterator[float]:
         yield time.monotonic() - started
 
 
-def memory_bytes(process: int) -> int:
-    """Return what a process has in memory."""
+def memory_bytes(process: int, kind: str = "VmRSS") -> int:
+    """Return what a process has in memory, or of the kind `VmHWM` the most that it has had."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(kind))
 
 
 def test_a_sound_topic_is_answered_beside_them(tmp_path: Path) -> None:
@@ -72,8 +75,10 @@ def test_a_sound_topic_is_answered_beside_them(tmp_path: Path) -> None:
         took.sort()
         p99 = took[len(took) * 99 // 100]
         median, longest = took[len(took) // 2], took[-1]
-        print(f"{len(took)} looks: median {median:.4f} s, p99 {p99:.4f} s, longest {longest:.4f} s")
+        peak = memory_bytes(mounted.process.pid, "VmHWM")
+        print(f"{len(took)} looks: median {median:.4f} s, p99 {p99:.4f} s, longest {longest:.4f} s; {peak >> 20} MiB")
         assert p99 < P99_S
+        assert peak < MEMORY.limit_bytes + MEMORY_BESIDE_BYTES
         most = before + MEMORY_LEFT_BYTES
         mounted.until(lambda: memory_bytes(mounted.process.pid) < most)
         assert "Traceback" not in mounted.said()
