@@ -94,7 +94,8 @@ def passthrough(folder: Path, *files: Path) -> Served:
 def make_store(path: Path, shape: Shape, size_bytes: int, settings: Mapping[str, str] = NO_SETTINGS) -> None:
     """A store of one topic with so many bytes of batches in one partition, and a single batch in another."""
     with Store.create([path], files=Files(), clock=Clock()) as store:
-        store.topics.create(TOPIC, 2, settings)
+        # The records are old, and a mount's retention would delete them after half a minute.
+        store.topics.create(TOPIC, 2, {"retention.ms": "-1", **settings})
         log, small = store.log(TOPIC, 0), store.log(TOPIC, 1)
         made = rows(shape.value_bytes, shape.header_count)
         batches = list(
