@@ -44,11 +44,12 @@ _LEFT_PART: Final = 4
 LOOK_S: Final = 0.25
 """How often caches are asked again for what they keep."""
 
-# The ranks of leases, in the order in which those that wait are served: of work that has large ones, small ones, and of
-# work that begins.
+# The ranks of leases: of work that has large ones, small ones, and of work that begins.
 _ENDS: Final = 0
 _SMALL: Final = 1
 _BEGINS: Final = 2
+_BEFORE: Final = ((_ENDS,), (_SMALL,), (_ENDS, _SMALL, _BEGINS))
+"""After which ranks each rank is served, its own among them. Small leases have a part of the budget to themselves."""
 
 
 class MustWaitError(Exception):
@@ -216,16 +217,16 @@ class Budget:
     # Each of these takes bytes for work that is given if it is a large lease.
 
     def _take(self, size_bytes: int, rank: int, work: _Work | None) -> bool:
-        """Take bytes at the expense of caches; False if there are fewer, or work of the rank or before it waits."""
+        """Take bytes at the expense of caches; False if there are fewer, or others that come first wait."""
         if self._take_unused(size_bytes, rank, work):
             return True
         with self._lock:
-            accounts = [] if any(self._waiting[: rank + 1]) else list(self._accounts)
+            accounts = [] if self._comes_after_others(rank) else list(self._accounts)
         return any(account.shrink(size_bytes) and self._take_unused(size_bytes, rank, work) for account in accounts)
 
     def _take_unused(self, size_bytes: int, rank: int, work: _Work | None) -> bool:
         with self._lock:
-            has_room = self._has_room(size_bytes, rank, work) and not any(self._waiting[: rank + 1])
+            has_room = self._has_room(size_bytes, rank, work) and not self._comes_after_others(rank)
             if has_room:
                 self._grant(size_bytes, work)
             return has_room
@@ -251,7 +252,7 @@ class Budget:
         waited_s = monotonic() - begun_s
 
         def may_go_on() -> bool:
-            if self._waiting[rank][0] is not turn or any(self._waiting[:rank]):
+            if self._waiting[rank][0] is not turn or self._comes_after_others(rank, but=rank):
                 return False
             is_stuck = rank == _ENDS and waited_s >= self._stuck_s and len(self._waiting[_ENDS]) >= len(self._begun)
             return is_stuck or self._has_room(size_bytes, rank, work)
@@ -267,6 +268,10 @@ class Budget:
                     "larger -o memory="
                 )
         return has_room
+
+    def _comes_after_others(self, rank: int, *, but: int | None = None) -> bool:
+        """Return True if leases wait that come before those of the rank; `but` names a rank that does not count."""
+        return any(self._waiting[each] for each in _BEFORE[rank] if each != but)
 
     def _has_room(self, size_bytes: int, rank: int, work: _Work | None) -> bool:
         may_begin = rank != _BEGINS or work is None or len(self._begun) < WORKS_MAX

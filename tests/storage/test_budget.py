@@ -187,6 +187,28 @@ def test_few_pieces_of_work_have_large_leases_at_a_time() -> None:
     assert len(others) + len(small) == WORKS_MAX
 
 
+def test_a_small_lease_waits_for_no_large_one() -> None:
+    budget = Budget(1000, stuck_s=DEADLINE_S)
+    budget.share()
+    others = in_threads(budget, 350)
+    waited: list[Lease] = []
+
+    def work() -> None:
+        with budget.work():
+            first = budget.lease(100)
+            waited.append(budget.lease(400))
+            first.end()
+
+    thread = Thread(target=work)
+    thread.start()
+    until(lambda: any(budget._waiting), "work that has a lease waits for another")
+    small = in_threads(budget, 10)
+    assert (len(small), waited) == (1, [])
+    others.clear()
+    thread.join(DEADLINE_S)
+    assert len(waited) == 1
+
+
 def test_results_that_outlive_their_work_keep_their_leases_and_no_others_from_beginning() -> None:
     budget = Budget(1000, wait_s=0)
     budget.share()
