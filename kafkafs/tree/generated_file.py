@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kafkafs.tree.errors import GoneError
 from kafkafs.tree.node import Attributes, File
 from kafkafs.tree.shared_text import TEXTS
 
@@ -115,15 +116,16 @@ class GeneratedFile(File):
 class BytesReading:
     """An open file whose bytes are all there, and do not change. Descriptors with the same bytes share them.
 
-    Raises `MemoryBudgetError` if there is no memory to hold them.
+    Raises `MemoryBudgetError` if there is no memory to hold them, and reading raises `GoneError` once it is closed.
     """
 
     def __init__(self, data: bytes) -> None:
         self._text: Text | None = TEXTS.text(data)
+        self._size_bytes = len(data)
 
     def size_bytes(self) -> int | None:
-        """Return how many there are."""
-        return len(self._data)
+        """Return how many there are, or were before they were released."""
+        return self._size_bytes
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """The bytes from the position; fewer than asked for only at the end."""
@@ -134,12 +136,15 @@ class BytesReading:
         return self.read(position, size_bytes)
 
     def close(self) -> None:
-        """Let go of them."""
+        """Release them."""
         self._text = None
 
     @property
     def _data(self) -> bytes:
-        return b"" if self._text is None else self._text.data
+        text = self._text
+        if text is None:
+            raise GoneError("it was closed")
+        return text.data
 
 
 class _CutReading(BytesReading):

@@ -183,7 +183,10 @@ class Reading(Protocol):
     """An open file. Reading needs no order, and several threads may read at once."""
 
     def size_bytes(self) -> int | None:
-        """Return the exact size now, None while it is unknown."""
+        """Return the exact size now, None while it is unknown; once it is closed, the last known one.
+
+        A descriptor may be closed while a thread finds out what `stat` says.
+        """
 
     def read(self, position: int, size_bytes: int) -> Buffer:
         """Return the bytes from the position: as many as asked for, fewer only at the end, none after it."""
