@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from time import monotonic
 from typing import Final
 
@@ -16,9 +17,13 @@ READ_S: Final = 1.0
 class Patience:
     """Says when a request is to do no more than it has to."""
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float = inf) -> None:
         self.was_given = limit_s > 0
+        self.is_limited = limit_s < inf
         self._ends_s = monotonic() + limit_s
+
+    def check(self) -> None:
+        """Raise an error if the answer is not wanted any more. Long work calls this between its steps."""
 
     @property
     def is_over(self) -> bool:

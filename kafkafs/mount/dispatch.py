@@ -16,9 +16,10 @@ from __future__ import annotations
 import os
 import select
 from contextlib import asynccontextmanager, contextmanager, suppress
+from itertools import count
 from time import perf_counter_ns
 from types import SimpleNamespace, coroutine
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 import trio
 
@@ -183,13 +184,23 @@ def spare_threads(token: trio.lowlevel.TrioToken) -> Callable[[], AbstractContex
     return spare_thread
 
 
+class Waiting(NamedTuple):
+    """A request that waits for something: its handler's name and arguments, and when it came."""
+
+    operation: str
+    arguments: tuple[Any, ...]
+    begun_ns: int
+
+
 class RequestLoop:
     """Replaces trio inside pyfuse3 while a mount is served; each answer that waits goes through `awaited`."""
 
     def __init__(self) -> None:
         self._poll: select.poll | None = None
         self._streak_begun_ns = 0  # when other tasks last ran
-        self._unanswered = 0  # requests whose answers wait for something
+        self.waiting: dict[int, Waiting] = {}
+        """Requests whose answers wait for something."""
+        self._numbers = count()
         self._turn = Turn()  # to wait for requests
         self._is_kept = False  # by a worker that is answering in place, while no other task can run
 
@@ -211,13 +222,16 @@ class RequestLoop:
     @property
     def is_awaited(self) -> bool:
         """True while an answer waits for something, such as a thread."""
-        return self._unanswered > 0
+        return bool(self.waiting)
 
     @coroutine
-    def awaited(self, answer: Coroutine[Any, Any, Answer], awaited: object) -> Generator[Any, Any, Answer]:
+    def awaited(
+        self, answer: Coroutine[Any, Any, Answer], awaited: object, waiting: Waiting
+    ) -> Generator[Any, Any, Answer]:
         """Run the rest of a handler that waits for something; meanwhile another worker has the turn."""
         self.hand_over()
-        self._unanswered += 1
+        number = next(self._numbers)
+        self.waiting[number] = waiting
         try:
             while True:
                 try:
@@ -229,7 +243,7 @@ class RequestLoop:
         except StopIteration as ended:
             return ended.value  # type: ignore[no-any-return]
         finally:
-            self._unanswered -= 1
+            del self.waiting[number]
 
     async def take(self) -> None:
         """Return once the caller has the turn."""
@@ -275,7 +289,7 @@ class RequestLoop:
         for _ in range(LOOKS):
             if poll.poll(0):
                 return True
-        return bool(poll.poll(0 if self._unanswered else WAIT_MS))
+        return bool(poll.poll(0 if self.waiting else WAIT_MS))
 
 
 class _ReadLock:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import pyfuse3
 
 from kafkafs.locator.errors import BadNameError
+from kafkafs.mount.dispatch import Waiting
 from kafkafs.render.unfinished import UnfinishedTooLargeError
 from kafkafs.tree.errors import (
     AmbiguousPathError,
@@ -98,7 +99,7 @@ log: Final = logging.getLogger("kafkafs.mount")
 
 R = TypeVar("R")
 
-_QUIET: Final = frozenset({errno.ENOENT, errno.ESTALE})
+_QUIET: Final = frozenset({errno.ENOENT, errno.ESTALE, errno.EINTR})
 """Errors that are asked for all the time and are no faults: not logged."""
 _SAID_ONCE: Final = frozenset({errno.EIO, errno.ELOOP})
 _SAID_MAX: Final = 10_000
@@ -197,7 +198,7 @@ def guarded(
                 answer = handler(self, *arguments)
                 # Most answers wait for nothing, and so are there at the first step.
                 awaited = answer.send(None)
-                return await self.requests.awaited(answer, awaited)
+                return await self.requests.awaited(answer, awaited, Waiting(operation, arguments, begun_ns))
             except StopIteration as ended:
                 return ended.value  # type: ignore[no-any-return]
             except pyfuse3.FUSEError as error:

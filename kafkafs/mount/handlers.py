@@ -92,7 +92,7 @@ class TreeOperations(ForbiddenOperations):
         self._growth = Growth(self.inodes)
         self._entries = EntryMaker(ownership, access, self._growth, is_shared=is_shared)
         self._is_durable = is_durable
-        self._listings: dict[int, Listing] = {}
+        self.listings: dict[int, Listing] = {}
         self._walks, self._paces = Walks(), DirectoryPaces()
         self._handles = count(1)
 
@@ -191,13 +191,13 @@ class TreeOperations(ForbiddenOperations):
         node = await self._paces.opendir.run(partial(self._directory, found, is_walk=walk is not None))
         handle = next(self._handles)
         pace = self._paces.readdir if walk is None else self._paces.walk
-        self._listings[handle] = Listing(found, node, pace, walk)
+        self.listings[handle] = Listing(found, node, pace, walk)
         return handle
 
     @guarded(is_open=True)
     async def readdir(self, fh: FileHandleT, start_id: int, token: ReaddirToken) -> None:
         """Reply with the names from a position on, the first ones with their attributes if these are known."""
-        listing = self._listings[fh]
+        listing = self.listings[fh]
         parent, position = listing.inode, start_id
         while entries := await listing.entries(position):
             for name, attributes, identity, node_type in entries:
@@ -225,7 +225,7 @@ class TreeOperations(ForbiddenOperations):
     @guarded()
     async def releasedir(self, fh: FileHandleT) -> None:
         """The directory is closed."""
-        self._listings.pop(fh).close()
+        self.listings.pop(fh).close()
 
     @guarded()
     async def fsyncdir(self, fh: FileHandleT, datasync: bool) -> None:
@@ -257,19 +257,20 @@ class TreeOperations(ForbiddenOperations):
     # Files
 
     @guarded()
-    async def open(self, inode: InodeT, flags: FlagT, ctx: RequestContext) -> FileInfo:  # noqa: ARG002
+    async def open(self, inode: InodeT, flags: FlagT, ctx: RequestContext) -> FileInfo:
         """A descriptor of a file."""
         found = self.inodes[inode]
         if flags & (os.O_ACCMODE | os.O_TRUNC) != os.O_RDONLY:
             return await self._open_for_writing(found, flags)
         sync = partial(sync_log, self._tree, found)
         if found.caching is LASTING:
-            file = FileForReading(found, None, partial(self._open_lasting, found), sync)
+            file = FileForReading(found, None, partial(self._open_lasting, found), sync, process=ctx.pid)
             return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
         reading, size_bytes = await found.share.run(partial(self._open_changing, found))
         await self._growth.opened(found, reading, size_bytes)
         is_direct = size_bytes is None or not found.caching.has_pages
-        file = FileForReading(found, reading, partial(self._open_lasting, found), sync, is_direct=is_direct)
+        opened = partial(self._open_lasting, found)
+        file = FileForReading(found, reading, opened, sync, process=ctx.pid, is_direct=is_direct)
         if size_bytes != found.attributes.size_bytes:
             found.attributes = found.attributes._replace(size_bytes=size_bytes)
             forget_attributes(found)

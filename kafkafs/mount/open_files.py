@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -14,6 +15,7 @@ from kafkafs.content.patience import READ_S
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
 from kafkafs.mount.dispatch import Turn, in_thread
+from kafkafs.mount.readers import ReaderPatience
 from kafkafs.tree.node import WritableFile
 from kafkafs.tree.rendered_run import RunReading
 from kafkafs.tree.stream_file import StreamReading
@@ -53,12 +55,15 @@ class OpenFile(Protocol):
     async def sync(self) -> None:
         """Return when what was written is on disk."""
 
+    def reached(self) -> int | None:
+        """Return the offset up to which a read has come, None where that is unknown."""
+
     def close(self) -> None:
         """Handle the closing of the last descriptor."""
 
 
 class FileForReading:
-    """A file open for reading. An immutable one is opened when it is first read."""
+    """A file open for reading, by a process of this number. An immutable one is opened when it is first read."""
 
     def __init__(
         self,
@@ -67,10 +72,12 @@ class FileForReading:
         open_now: Callable[[], Awaitable[Reading]],
         sync: Callable[[], None],
         *,
+        process: int,
         is_direct: bool = False,
     ) -> None:
         self.inode = inode
-        self._limit_s = READ_S if is_direct else None  # a short read is the file's end to the kernel where it has pages
+        self._process = process
+        self._limit_s = READ_S if is_direct else inf  # a short read is the file's end to the kernel where it has pages
         self._reading = reading
         self._open_now = open_now
         self._opening = Turn()
@@ -100,8 +107,8 @@ class FileForReading:
         data = reading.read_soon(position, size_bytes)
         if data is None:
             work = partial(reading.read, position, size_bytes)
-            if self._limit_s is not None and isinstance(reading, RunReading):
-                work = partial(reading.read, position, size_bytes, self._limit_s)
+            if isinstance(reading, RunReading):
+                work = partial(reading.read, position, size_bytes, ReaderPatience(self._process, self._limit_s))
             data = await self.inode.share.run(work, may_abandon=True)
         return data
 
@@ -116,6 +123,10 @@ class FileForReading:
     async def sync(self) -> None:
         """Return when the log that is read is on disk, as far as it is written through this mount."""
         await in_thread(self._sync)
+
+    def reached(self) -> int | None:
+        """Return the offset that a read of records has come to."""
+        return self._reading.reached() if isinstance(self._reading, RunReading) else None
 
     def close(self) -> None:
         """Close it."""
@@ -195,6 +206,9 @@ class FileForWriting:
         """Take what this completes, and return when all is on disk."""
         async with self._turn:
             await self._pace.run_in_thread(self._flush_and_sync)
+
+    def reached(self) -> None:
+        """Return None: receipts take no time."""
 
     def close(self) -> None:
         """Close it. Errors are dropped."""

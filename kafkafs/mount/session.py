@@ -22,6 +22,7 @@ import trio
 
 from kafkafs.allocation import give_back_beyond, give_back_freed_memory, give_back_large_blocks, seldom_look_for_cycles
 from kafkafs.mount.dispatch import in_thread, spare_threads
+from kafkafs.mount.long_requests import LongRequests
 from kafkafs.mount.mountpoints.kernel_mount import mounted, read_ahead
 from kafkafs.mount.process import EndingSignal
 from kafkafs.mount.pyfuse3_internals import OptionText
@@ -171,6 +172,7 @@ class Session:
             MEMORY.never_lease_here()
             await nursery.start(self._end_on_signal, nursery.cancel_scope, ending)
             nursery.start_soon(self._operations.watcher.run)
+            nursery.start_soon(LongRequests(self._operations).run)
             nursery.start_soon(Quiet(self._give_back, self._give_back_caches, self._used_s).run)
             nursery.start_soon(self._say_when_it_answers, ready)
             await pyfuse3.main()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from kafkafs.content.patience import Patience
     from kafkafs.locator.paths import TimePath
     from kafkafs.tree.log_source import LogSource
     from kafkafs.tree.visible_log import VisibleLog
@@ -131,14 +132,14 @@ class RangeReading(RunReading):
         """Yield all bytes in order; raises as `read` does."""
         return (data for _, data in self._pieces_from(0))
 
-    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
+    def read(self, position: int, size_bytes: int, patience: Patience | None = None) -> Buffer:
         """The bytes from the position; raises `DamagedError` where damage begins, `GoneError` for what was removed."""
         if self._known_bytes is None:
-            return self._rendered.read(position, size_bytes, limit_s)
+            return self._rendered.read(position, size_bytes, patience)
         size_bytes = min(size_bytes, self._known_bytes - position)
         if size_bytes <= 0:
             return b""
-        data = self._rendered.read(position, size_bytes)
+        data = self._rendered.read(position, size_bytes, patience)
         missing_at = position + memoryview(data).nbytes
         if missing_at < position + size_bytes:
             self._rendered.read(missing_at, 1)  # raises the error that the rest has
@@ -150,6 +151,10 @@ class RangeReading(RunReading):
         if self._known_bytes is not None:
             size_bytes = min(size_bytes, self._known_bytes - position)
         return self._rendered.read_soon(position, size_bytes) if size_bytes > 0 else b""
+
+    def reached(self) -> int | None:
+        """Return the offset up to which the range was read last."""
+        return self._run.reached
 
     def close(self) -> None:
         """Release the bytes and the files that they are made from."""

@@ -78,6 +78,8 @@ class RecordRun:
         self._held: HeldSegments | None = None
         self._segment: Segment | None = None
         self._marks = _Marks(start)
+        self.reached: int | None = None
+        """The base offset of a batch of which a piece was made last."""
 
         self._key = RangeKey(form, start, end, self._segments(), visible.view.truncations)
         self.size = self._sizes.get(self._key)
@@ -136,6 +138,8 @@ class RecordRun:
         try:
             for pieces in _in_groups(self._pieces_from(offset, only_sizes=False)):
                 self._marks.add(position, pieces[0].first_offset)
+                if pieces[-1].first_offset != UNKNOWN_OFFSET:
+                    self.reached = pieces[-1].first_offset
                 yield position, _joined([piece.data for piece in pieces])
                 position += sum(piece.size_bytes for piece in pieces)
         except _REMOVED_OR_DAMAGED as error:
@@ -192,7 +196,8 @@ class RecordRun:
     def _pieces_of(self, batch: VisibleBatch, *, only_sizes: bool) -> Iterator[Piece]:
         """The records of one batch, in pieces of which only the first says where it begins.
 
-        A batch with a record that takes too much memory is passed over as a damaged one is.
+        A batch of no bytes has an empty piece, so that the caller can stop after it: decoding it may take long. A batch
+        with a record that takes too much memory is passed over as a damaged one is.
         """
         first_offset = batch.records[0].offset
         if only_sizes and self._renderer is not None:
@@ -205,6 +210,8 @@ class RecordRun:
             for data in self._chunks(batch):
                 yield Piece(UNSETTLED, -1, len(data), data, first_offset=first_offset)
                 first_offset = UNKNOWN_OFFSET
+            if first_offset != UNKNOWN_OFFSET:
+                yield Piece(UNSETTLED, -1, 0, b"", first_offset=first_offset)
         except CorruptBatchError as error:
             forget_frames(error)  # it is kept, and they hold the records
             path, position = batch.segment.path(Kind.LOG), batch.batch.position

@@ -10,7 +10,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.content.descriptor_memory import KEPT
-from kafkafs.content.patience import Patience
 from kafkafs.tree.ahead import go_ahead
 from storage.budget import MEMORY
 from storage.record import UNLEASED_BYTES_MAX
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from kafkafs.content.descriptor_memory import KeptMemory
+    from kafkafs.content.patience import Patience
 
 AHEAD_BYTES: Final = 1024 * 1024
 """How many bytes are made ahead of a sequential read."""
@@ -45,8 +45,15 @@ class RunReading(ABC):
     """An open file whose bytes are made as they are read, which may take long."""
 
     @abstractmethod
-    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
-        """Return the bytes from the position, fewer only at the end, or if the others take longer than the limit."""
+    def read(self, position: int, size_bytes: int, patience: Patience | None = None) -> Buffer:
+        """Return the bytes from the position, fewer only at the end, or if the patience is over before the others.
+
+        Raises what checking the patience raises; the next read goes on from there.
+        """
+
+    def reached(self) -> int | None:
+        """Return the offset up to which a read has come, None where that is unknown. Any thread may ask."""
+        return None
 
 
 class RenderedRun:
@@ -71,22 +78,23 @@ class RenderedRun:
         self._chunks: tuple[Chunk, ...] = ()  # without gaps; replaced, never changed
         self._pieces: Iterator[tuple[int, Buffer]] | None = None  # what follows the last chunk
         self._next_position = 0  # after the last read
+        self._awaited_position = -1  # that of a read that was interrupted: the pieces were made for it
         self._is_going_ahead = False
         self._is_closed = False
         self._account = MEMORY.account(self._shrink)
         self._kept = kept
 
-    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
+    def read(self, position: int, size_bytes: int, patience: Patience | None = None) -> Buffer:
         """The bytes from the position, fewer only at the end or before what cannot be read.
 
-        With a limit they are fewer too, but not none, where the others take longer to make.
+        With a limited patience they are fewer too, but not none, where the others take longer to make.
         """
         end = position + size_bytes
-        patience = None if limit_s is None else Patience(limit_s)
         with self._making:
             chunks = self._chunks
             reach_bytes = 0 if self._pieces is None else OVERTAKEN_BYTES
-            if not chunks or not chunks[0].start <= position <= chunks[-1].end + reach_bytes:
+            reach = (chunks[0].start, chunks[-1].end + reach_bytes) if chunks else (self._awaited_position,) * 2
+            if not reach[0] <= position <= reach[1]:
                 self._restart(())
             elif self._pieces is None and end > chunks[-1].end:
                 self._restart(chunks)
@@ -156,11 +164,14 @@ class RenderedRun:
         """Make the next pieces from another place; the old iterator closes its files when it is collected."""
         self._chunks = chunks
         self._pieces = None
+        self._awaited_position = -1
 
     def _make_up_to(self, position: int, end: int, patience: Patience | None) -> None:
         """Make the requested bytes, even if those before them cannot be made any more."""
         try:
             self._make(position, end, patience)
+        except InterruptedError:
+            raise
         except Exception:
             if not self._chunks or self._chunks[-1].end >= position:
                 raise
@@ -182,7 +193,12 @@ class RenderedRun:
                 made_to = self._chunks[-1].end if self._chunks else position
                 if made_to >= end or (made_to > position and patience is not None and patience.is_over):
                     return
+                if patience is not None:
+                    patience.check()
             self._pieces = None
+        except InterruptedError:
+            self._awaited_position = position
+            raise
         except Exception:
             self._pieces = None
             if not self._chunks or self._chunks[-1].end <= position:

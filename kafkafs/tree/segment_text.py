@@ -125,17 +125,17 @@ class LogTextReading(RunReading):
         self._let_go()
         return self._size_bytes
 
-    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
+    def read(self, position: int, size_bytes: int, patience: Patience | None = None) -> Buffer:
         """The bytes from the position; raises `GoneError` if the file was truncated.
 
         Without a limit it is never short before the counted size: the kernel would show zeros instead.
         """
-        data = self._run.read(position, size_bytes, limit_s)
-        if limit_s is not None:
+        data = self._run.read(position, size_bytes, patience)
+        if patience is not None and patience.is_limited:
             return data
         end = min(position + size_bytes, self._counted.end.rendered)
         while (missing_at := position + memoryview(data).nbytes) < end:  # it may have been made of a shorter log
-            more = self._run.read(missing_at, position + size_bytes - missing_at)
+            more = self._run.read(missing_at, position + size_bytes - missing_at, patience)
             if not memoryview(more):
                 raise self._gone()
             data = b"".join((data, more))
@@ -262,9 +262,9 @@ class _EntryReading(RunReading):
         """Unknown."""
         return None
 
-    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
+    def read(self, position: int, size_bytes: int, patience: Patience | None = None) -> Buffer:
         """The bytes from the position."""
-        return self._run.read(position, size_bytes, limit_s)
+        return self._run.read(position, size_bytes, patience)
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
         """Return the same if it was made already."""

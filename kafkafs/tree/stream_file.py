@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from kafkafs.content import CountedLog, SizeCache
+    from kafkafs.content.patience import Patience
     from kafkafs.content.positions import Positions
     from kafkafs.content.seen import Seen
     from kafkafs.locator.paths import PartitionFilePath
@@ -208,7 +209,7 @@ class StreamReading(RunReading):
         """Yield all bytes in order; raises as `read` does."""
         return (data for _, data in self._pieces_from(0))
 
-    def read(self, position: int, size_bytes: int, limit_s: float | None = None) -> Buffer:
+    def read(self, position: int, size_bytes: int, patience: Patience | None = None) -> Buffer:
         """The bytes from the position; raises `GoneError` for what was removed, `DamagedError` where damage begins.
 
         Without a limit it is never short before a size that was told: the kernel would show zeros instead.
@@ -216,21 +217,21 @@ class StreamReading(RunReading):
         self.position = position
         self._may_seek = False
         try:
-            return self._read(position, size_bytes, limit_s)
+            return self._read(position, size_bytes, patience)
         except GoneError:
             head = self._positions.edges.before_part(position)
             if not head:
                 raise
-            rest = self._read(position + len(head), max(size_bytes - len(head), 0), limit_s)
+            rest = self._read(position + len(head), max(size_bytes - len(head), 0), patience)
             return b"".join((head[:size_bytes], rest))
 
-    def _read(self, position: int, size_bytes: int, limit_s: float | None) -> Buffer:
-        data = self._run.read(position, size_bytes, limit_s)
-        if limit_s is not None:
+    def _read(self, position: int, size_bytes: int, patience: Patience | None) -> Buffer:
+        data = self._run.read(position, size_bytes, patience)
+        if patience is not None and patience.is_limited:
             return data
         end = min(position + size_bytes, self._positions.told_bytes or 0)
         while (missing_at := position + memoryview(data).nbytes) < end:  # it may have been made of a shorter log
-            more = self._run.read(missing_at, position + size_bytes - missing_at)
+            more = self._run.read(missing_at, position + size_bytes - missing_at, patience)
             if not memoryview(more):
                 raise self._gone()
             data = b"".join((data, more))

@@ -6,9 +6,14 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from kafkafs.tree import errors as tree_errors
+from kafkafs.tree.rendered_run import RenderedRun, RunReading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from typing_extensions import Buffer
+
+    from kafkafs.content.patience import Patience
 
 
 class MemoryLog:
@@ -21,7 +26,7 @@ class MemoryLog:
         self.refusal = refusal
         self.lock = Lock()
         self.syncs = 0
-        self.waiting = 0  # writers, for a gate
+        self.waiting = 0  # writers for a gate, or readers that began to wait
 
     def refuse(self) -> None:
         if self.refusal is not None:
@@ -87,6 +92,37 @@ class Stuck(Held):
 
     def read_soon(self, position: int, size_bytes: int) -> bytes | None:
         return super().read(position, size_bytes) if position else None
+
+
+class Endless(RunReading):
+    """A file of which no byte is ever made: each step comes to another offset, until `ended`."""
+
+    def __init__(self, log: MemoryLog, ended: Event) -> None:
+        self._log = log
+        self._ended = ended
+        self._steps = 0
+        self._run = RenderedRun(self._pieces_from)
+
+    def size_bytes(self) -> int | None:
+        return None
+
+    def read(self, position: int, size_bytes: int, patience: Patience | None = None) -> Buffer:
+        return self._run.read(position, size_bytes, patience)
+
+    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
+        return self._run.read_soon(position, size_bytes)
+
+    def reached(self) -> int | None:
+        return self._steps
+
+    def close(self) -> None:
+        self._run.close()
+
+    def _pieces_from(self, position: int) -> Iterator[tuple[int, bytes]]:
+        self._log.waiting += 1
+        while not self._ended.wait(0.01):
+            self._steps += 1
+            yield position, b""
 
 
 class Lines:

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from memory_files import Growing, Held, Lines, MemoryLog, Number, Stuck, Unsized
+from memory_files import Endless, Growing, Held, Lines, MemoryLog, Number, Stuck, Unsized
 
 from kafkafs.locator.descent import child
 from kafkafs.locator.errors import BadNameError
@@ -245,6 +245,8 @@ class MemoryTree:
                 return MemoryFile(path, lambda: Growing(log), identity=identity)
             case View.RECORDS:
                 return MemoryFile(path, lambda: Unsized(log), identity=identity)
+            case View.KEYS:
+                return MemoryFile(path, lambda: Endless(log, self.gates[b"endless"]), identity=identity)
             case View.LEADER_EPOCHS:
                 return Numbered(path, self.numbers, identity=identity)
             case View.TRANSACTIONS:

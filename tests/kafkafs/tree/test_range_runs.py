@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_logs import DIRECTORY, NOW_MS, LogOnMemory
+from memory_logs import DIRECTORY, NOW_MS, LogOnMemory, sent
 
 from kafkafs.content.patience import Patience
 from kafkafs.locator.formats import Format
-from kafkafs.tree import visible_log
+from kafkafs.tree import record_run, visible_log
 from kafkafs.tree.errors import DamagedError
 from kafkafs.tree.held_batch import decode
 from kafkafs.tree.options import Damage, TreeOptions
+from kafkafs.tree.range_file import RangeReading
 from kafkafs.tree.range_sizes import RangeSize
+from kafkafs.tree.record_run import RecordRun
 from storage.record.encoding import BatchForm, batches_of_rows
 from storage.testing.codec import resealed
 
@@ -95,3 +97,33 @@ def test_the_last_records_are_found_in_the_last_batches(views: Views, monkeypatc
     last = visible.view.end_offset - 1
     assert visible.from_end(1) == last
     assert len(set(decoded)) == 1
+
+
+def test_batches_without_a_byte_to_show_are_steps_of_their_own(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decoding each of them may take long, so the caller may stop after any."""
+    monkeypatch.setattr(record_run, "GATHERED_S_MAX", -1.0)
+    lab = LogOnMemory()
+    for number in range(5):
+        lab.log.append_as_leader(sent([(NOW_MS, None)] * (number + 1)), leader_epoch=1)
+    source = views.memory(lab, TreeOptions(counted_bytes_max=0))
+    reading = views.node(source, "all.hex").open()
+    assert isinstance(reading, RangeReading)
+    reached = []
+
+    class Reached(Patience):
+        def check(self) -> None:
+            reached.append(reading.reached())
+            if len(reached) == 3:
+                raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        reading.read(0, 10, Reached())
+    assert reading.read(0, 10, Reached()) == b""
+    assert reached == [0, 1, 3, 6, 10]
+    source = views.memory(lab)
+    visible = source.visible()
+    run = RecordRun(visible, 0, visible.end_offset, Format.HEX, source)
+    run.count(Patience(-1.0))
+    assert run.size is None, "it stopped before the end"
+    run.count(Patience())
+    assert run.size == RangeSize(0, 0)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkafs.content.descriptor_memory import KeptMemory
+from kafkafs.content.patience import Patience
 from kafkafs.tree.rendered_run import AHEAD_BYTES, OVERTAKEN_BYTES, RenderedRun
 from storage.budget import Budget
 
@@ -98,7 +99,7 @@ def test_without_patience_a_read_has_some_bytes_unless_it_is_at_the_end(
 ) -> None:
     run = RenderedRun(Pieces(DATA, step, size), later=lambda _: None)
     for position, size_bytes in reads:
-        found, expected = bytes(run.read(position, size_bytes, -1.0)), DATA[position : position + size_bytes]
+        found, expected = bytes(run.read(position, size_bytes, Patience(-1.0))), DATA[position : position + size_bytes]
         assert expected.startswith(found)
         assert bool(found) == bool(expected)
 
@@ -106,9 +107,9 @@ def test_without_patience_a_read_has_some_bytes_unless_it_is_at_the_end(
 def test_without_patience_a_read_makes_one_piece() -> None:
     pieces = Pieces(DATA, 1, 100)
     run = RenderedRun(pieces, later=lambda _: None)
-    assert bytes(run.read(0, 1000, -1.0)) == DATA[:100]
-    assert bytes(run.read(100, 1000, -1.0)) == DATA[100:200]
-    assert bytes(run.read(200, 1000, 60.0)) == DATA[200:1200]
+    assert bytes(run.read(0, 1000, Patience(-1.0))) == DATA[:100]
+    assert bytes(run.read(100, 1000, Patience(-1.0))) == DATA[100:200]
+    assert bytes(run.read(200, 1000, Patience(60.0))) == DATA[200:1200]
     assert pieces.made == list(range(0, 1200, 100))
 
 
@@ -218,3 +219,27 @@ def test_many_runs_keep_a_bounded_number_of_bytes() -> None:
         assert bytes(run.read(300, 5000)) == (DATA * 2)[300:5300]
         run.close()
     assert kept.kept_bytes == 0
+
+
+class Interrupted(Patience):
+    """The patience of readers of whom each gets a signal after the first step that is checked."""
+
+    def check(self) -> None:
+        raise InterruptedError
+
+
+def test_a_read_that_was_interrupted_goes_on_where_it_was() -> None:
+    begun = []
+
+    def pieces_from(position: int) -> Iterator[tuple[int, bytes]]:
+        begun.append(position)
+        yield position, b""
+        yield position, b""
+        yield position, b"the bytes"
+
+    run = RenderedRun(pieces_from)
+    for _ in range(2):
+        with pytest.raises(InterruptedError):
+            run.read(0, 9, Interrupted())
+    assert bytes(run.read(0, 9, Interrupted())) == b"the bytes"
+    assert begun == [0]

@@ -104,7 +104,7 @@ def test_bytes_that_take_long_come_in_parts(views: Views, source: LogSource, clo
     reading: Any = FILES[name](views, source, sizes).open()
     clock.step_s = patience.READ_S
     found, parts = b"", 0
-    while part := bytes(reading.read(len(found), 2 * len(expected), patience.READ_S)):
+    while part := bytes(reading.read(len(found), 2 * len(expected), patience.Patience(patience.READ_S))):
         found, parts = found + part, parts + 1
     reading.close()
     assert found == expected

@@ -1,0 +1,105 @@
+"""Requests that take long: the log says so, and a program that waits for one can be ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from mounts import DEADLINE_S
+from waiting import until
+
+from kafkafs.mount import long_requests
+from kafkafs.mount.readers import is_told_to_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mounts import Mounted
+
+CATCHING = """
+import signal, sys
+caught = []
+signal.signal(signal.SIGTERM, lambda *_: (caught.append(1), open("/proc/self/fd/1", "w").write("caught\\n")))
+with open(sys.argv[1], "rb", buffering=0) as file:
+    print(file.read(10))
+"""
+BLOCKING = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, {}); print('ready', flush=True); input()"
+
+
+@pytest.fixture
+def reader(mounted: Mounted) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `cat` on a file of which no byte is ever made."""
+    with subprocess.Popen(["cat", mounted.path / "orders/0/keys"]) as process:
+        try:
+            mounted.until(lambda: is_read(mounted))
+            yield process
+        finally:
+            mounted.run("echo open endless >> gates/0/append")
+
+
+def is_read(mounted: Mounted) -> bool:
+    return mounted.run("cat orders/0/producers").stdout == "waiting=1\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_ends_a_program_that_waits_for_a_read(reader: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    reader.send_signal(number)
+    assert reader.wait(DEADLINE_S) == -number
+
+
+def test_a_signal_that_is_caught_lets_the_read_go_on(mounted: Mounted) -> None:
+    command = [sys.executable, "-c", CATCHING, mounted.path / "orders/0/keys"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            mounted.until(lambda: is_read(mounted))
+            process.send_signal(signal.SIGTERM)
+            assert process.stdout is not None
+            assert process.stdout.readline() == "caught\n"
+        finally:
+            mounted.run("echo open endless >> gates/0/append")
+        assert process.stdout.read() == "b''\n"
+    assert process.returncode == 0
+
+
+@pytest.mark.usefixtures("reader")
+def test_the_log_says_how_far_a_long_read_is(mounted: Mounted) -> None:
+    line = re.compile(r" INFO read of /orders/0/keys has taken (\d+) s so far, at offset (\d+)$", re.MULTILINE)
+    mounted.until(lambda: len(line.findall(mounted.said())) >= 2)
+    (first_s, first_offset), (second_s, second_offset), *_ = line.findall(mounted.said())
+    assert int(first_s) < int(second_s) <= int(first_s) + long_requests.TOLD_S + 2
+    assert 0 < int(first_offset) < int(second_offset)
+
+
+@pytest.mark.parametrize(
+    ("number", "is_blocked", "expected"),
+    [
+        (signal.SIGTERM, False, True),
+        (signal.SIGINT, False, True),
+        (signal.SIGTERM, True, False),
+        (signal.SIGUSR1, False, False),
+    ],
+)
+def test_which_signals_count(number: signal.Signals, is_blocked: bool, expected: bool) -> None:
+    """A stopped process has its signals before it when it is continued."""
+    command = [sys.executable, "-c", BLOCKING.format([int(number)] if is_blocked else [])]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            process.send_signal(signal.SIGSTOP)
+            until(lambda: "T (stopped)" in Path(f"/proc/{process.pid}/status").read_text(), "it does not stop")
+            process.send_signal(number)
+            assert is_told_to_end(process.pid) == expected
+        finally:
+            process.kill()
+
+
+def test_a_process_that_is_gone_or_unknown_is_not_told_to_end() -> None:
+    assert not is_told_to_end(0)
+    assert not is_told_to_end(os.getpid())
