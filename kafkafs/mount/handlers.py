@@ -20,7 +20,7 @@ from kafkafs.mount.guard import Refusals, guarded
 from kafkafs.mount.inodes import Inodes
 from kafkafs.mount.invalidation import Growth, Watcher, forget_attributes
 from kafkafs.mount.listing import Listing, Walks, can_be_quick, is_directory_of_log, path_of_name, type_of_path
-from kafkafs.mount.open_files import FileForReading, FileForWriting, expect_seek, sync_log
+from kafkafs.mount.open_files import FileForReading, FileForWriting, expect_seek, release, sync_log
 from kafkafs.mount.present import Present
 from kafkafs.tree.errors import NotPermittedError
 from kafkafs.tree.node import Attributes, Directory, Link, Stranger, WritableFile
@@ -108,24 +108,27 @@ class TreeOperations(ForbiddenOperations):
     async def _found(self, parent: Inode, name: str) -> EntryAttributes:
         work = partial(self._find, parent, name)
         if can_be_quick(parent.path, name):
-            node, attributes = await parent.quick.run(work)
+            node, attributes, known = await parent.quick.run(work)
         elif is_directory_of_log(parent.path, name):
-            node, attributes = await self._paces.lookup.run(work)
+            node, attributes, known = await self._paces.lookup.run(work)
         else:
             if parent.log is not None:
                 self._walks.looked_up()
-            node, attributes = await parent.share.run(work)
+            node, attributes, known = await parent.share.run(work)
+        if parent.log is not None and self.watcher.known(parent.log) != known:  # it may have been removed meanwhile
+            attributes = attributes._replace(is_lasting=False)
         found = self.inodes.found(parent, name, node, attributes, caching_of(node, attributes))
+        await self._growth.cut(found, partial(self._present.attributes, found, tuple(found.readings)))
         await self._growth.told(found, is_found_by_name=True)
         return self._entries.of(found)
 
-    def _find(self, parent: Inode, name: str) -> tuple[Node, Attributes]:
-        if parent.log is not None:
-            self.watcher.begin(parent.log)
+    def _find(self, parent: Inode, name: str) -> tuple[Node, Attributes, Hashable]:
+        """Return also the footing of the log before the node was found."""
+        known = None if parent.log is None else self.watcher.begin(parent.log)
         node = self._tree.child(parent.path, name)
         attributes = node.attributes()
         self._present.check_granted(parent)
-        return node, attributes
+        return node, attributes, known
 
     @guarded()
     async def forget(self, inode_list: Sequence[tuple[InodeT, int]]) -> None:
@@ -139,7 +142,9 @@ class TreeOperations(ForbiddenOperations):
         found = self.inodes[inode]
         readings = tuple(found.readings) if found.caching.has_pages else ()
         expect_seek(readings, ctx.pid)
-        found.attributes = await found.share.run(partial(self._present.attributes, found, readings))
+        looked = partial(self._present.attributes, found, readings)
+        found.attributes = await found.share.run(looked)
+        await self._growth.cut(found, looked)
         await self._growth.told(found)
         return self._entries.of(found)
 
@@ -188,10 +193,10 @@ class TreeOperations(ForbiddenOperations):
         """A descriptor of a directory."""
         found = self.inodes[inode]
         walk = None if found.log is None else self._walks.opened(found.log)
-        node = await self._paces.opendir.run(partial(self._directory, found, is_walk=walk is not None))
+        node, footing = await self._paces.opendir.run(partial(self._listed, found, is_walk=walk is not None))
         handle = next(self._handles)
         pace = self._paces.readdir if walk is None else self._paces.walk
-        self.listings[handle] = Listing(found, node, pace, walk)
+        self.listings[handle] = Listing(found, node, pace, walk, footing)
         return handle
 
     @guarded(is_open=True)
@@ -206,6 +211,12 @@ class TreeOperations(ForbiddenOperations):
                 inode = None
                 # Programs such as tar take the size of a listing for the file's: an unknown one is looked up.
                 is_told = attributes is not None and attributes.size_bytes is not None and position <= TOLD_MAX
+                if (
+                    listing.walk is None
+                    and parent.log is not None
+                    and self.watcher.known(parent.log) != listing.footing
+                ):
+                    is_told = False  # it may have been removed since it was listed
                 if is_told and attributes is not None and path is not None:
                     if listing.walk is not None:
                         inode, told = self._entries.of_walked(path, attributes, self.inodes)
@@ -246,9 +257,12 @@ class TreeOperations(ForbiddenOperations):
         self.inodes.removed(parent, path_of_name(parent.path, text))
         self.watcher.wake()
 
-    def _directory(self, inode: Inode, *, is_walk: bool = False) -> Directory:
-        if inode.log is not None and not is_walk:  # of a walk no file is kept
-            self.watcher.begin(inode.log)
+    def _listed(self, inode: Inode, *, is_walk: bool) -> tuple[Directory, Hashable]:
+        """Return the directory, and the footing of its log before; of a walk no file is kept."""
+        footing = None if inode.log is None or is_walk else self.watcher.begin(inode.log)
+        return self._directory(inode), footing
+
+    def _directory(self, inode: Inode) -> Directory:
         node = self._present.node(inode)
         assert isinstance(node, Directory)
         self._present.check_granted(inode)
@@ -266,11 +280,19 @@ class TreeOperations(ForbiddenOperations):
         if found.caching is LASTING:
             file = FileForReading(found, None, partial(self._open_lasting, found), sync, process=ctx.pid)
             return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
-        reading, size_bytes = await found.share.run(partial(self._open_changing, found))
-        await self._growth.opened(found, reading, size_bytes)
-        is_direct = size_bytes is None or not found.caching.has_pages
         opened = partial(self._open_lasting, found)
-        file = FileForReading(found, reading, opened, sync, process=ctx.pid, is_direct=is_direct)
+        # What is opened again through /proc has the kernel's pages of the first descriptor, and so its bytes.
+        first = found.readings[0] if found.readings and not found.caching.is_shared else None
+        if first is not None:
+            found.readings.append(first)  # so that it stays open meanwhile
+        try:
+            reading, size_bytes = await found.share.run(partial(self._open_changing, found, first))
+            await self._growth.opened(found, reading, size_bytes)
+            is_direct = size_bytes is None or not found.caching.has_pages
+            file = FileForReading(found, reading, opened, sync, process=ctx.pid, is_direct=is_direct)
+        finally:
+            if first is not None:
+                release(found, first)
         if size_bytes != found.attributes.size_bytes:
             found.attributes = found.attributes._replace(size_bytes=size_bytes)
             forget_attributes(found)
@@ -284,7 +306,10 @@ class TreeOperations(ForbiddenOperations):
     async def _open_lasting(self, inode: Inode) -> Reading:
         return await inode.quick.run(lambda: self._present.opened(inode, inode.kept_node))
 
-    def _open_changing(self, inode: Inode) -> tuple[Reading, int | None]:
+    def _open_changing(self, inode: Inode, first: Reading | None) -> tuple[Reading, int | None]:
+        if first is not None:
+            self._present.check_granted(inode)
+            return first, first.size_bytes()
         reading = self._present.opened(inode)
         if inode.caching is MOMENTARY:
             inode.kept_node = None

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from kafkafs.locator.paths import LogPath
     from kafkafs.mount.inodes import Inode, Inodes
     from kafkafs.mount.tails import ByteAt
-    from kafkafs.tree.node import Reading
+    from kafkafs.tree.node import Attributes, Reading
 
 log: Final = logging.getLogger("kafkafs.mount")
 
+_REAL: Final = (View.SEGMENT, View.SEGMENT_TEXT)
 REST_S: Final = 0.5
 """How long after an append a log is at rest."""
 WATCHED_MAX: Final = 64
@@ -76,6 +77,21 @@ class Growth:
         else:
             await tail.raise_to(size_bytes, _byte_at(inode))
         await tail.settled()
+
+    async def cut(self, inode: Inode, look: Callable[[], Attributes]) -> None:
+        """Let a file of a log's directory that was cut, as an index is at a roll, be told as small as it is.
+
+        It is looked at twice: what was found before a file has grown is smaller than what was told since, too.
+        """
+        tail, size_bytes = inode.tail, inode.attributes.size_bytes
+        if tail is None or size_bytes is None or inode.path.view not in _REAL or size_bytes >= tail.told_bytes:
+            return
+        told_bytes = tail.told_bytes
+        attributes = await inode.share.run(look)
+        size_bytes = attributes.size_bytes
+        if size_bytes is not None and size_bytes < told_bytes == tail.told_bytes:
+            inode.attributes = attributes
+            tail.cut_to(size_bytes)
 
     def attributes_s(self, inode: Inode) -> float:
         """Return how long the kernel may cache a file's attributes now: not at all while its size is unknown."""
@@ -126,11 +142,19 @@ class Watcher:
         self._dropped: set[LogPath] = set()  # logs that the kernel was told to forget for newer ones
         self._wake = trio.Event()
 
-    def begin(self, path: LogPath) -> None:
-        """Remember the log's footing from before its first file was found. Any thread may call this."""
+    def begin(self, path: LogPath) -> Hashable | None:
+        """Remember the log's footing from before its first file was found, and return it. Any thread may call this."""
         if path not in self._known:
             self._begun.add(path)
             self._known[path] = self._look_at(path)
+        return self._known.get(path)
+
+    def known(self, path: LogPath) -> Hashable | None:
+        """Return the footing that a log had at the last look, None if the log is not watched.
+
+        What was found on another one is not invalidated any more if it changes.
+        """
+        return self._known.get(path)
 
     def wake(self) -> None:
         """Look now."""

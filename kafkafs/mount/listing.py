@@ -25,7 +25,7 @@ from kafkafs.locator.views import PARTITION_VIEWS, Kind, View
 from kafkafs.tree.node import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
     from kafkafs.locator.paths import LogPath, TreePath
     from kafkafs.mount.dispatch import Pace
@@ -112,12 +112,15 @@ class Walks:
 class Listing:
     """An open directory: its entries by their positions as they were when it was opened, `.` and `..` first.
 
-    `pace` is that of recent listings.
+    `pace` is that of recent listings, and `footing` that of its log before it was opened.
     """
 
-    def __init__(self, inode: Inode, directory: Directory, pace: Pace, walk: Walk | None = None) -> None:
+    def __init__(
+        self, inode: Inode, directory: Directory, pace: Pace, walk: Walk | None = None, footing: Hashable = None
+    ) -> None:
         self.inode = inode
         self.walk = walk
+        self.footing = footing
         self._directory = directory
         path = inode.path
         self._is_of_records = isinstance(path, PartitionDirectoryPath) and path.view in (View.OFFSET, View.DAMAGE)

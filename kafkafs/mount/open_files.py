@@ -131,8 +131,14 @@ class FileForReading:
     def close(self) -> None:
         """Close it."""
         if self._reading is not None:
-            self.inode.readings.remove(self._reading)
-            self._reading.close()
+            release(self.inode, self._reading)
+
+
+def release(inode: Inode, reading: Reading) -> None:
+    """Close a reading, unless another descriptor shares it."""
+    inode.readings.remove(reading)
+    if reading not in inode.readings:
+        reading.close()
 
 
 def expect_seek(readings: Sequence[Reading], process: int) -> None:

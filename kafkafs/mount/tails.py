@@ -87,6 +87,16 @@ class Tail:
             self._quiet.set()
 
     @property
+    def told_bytes(self) -> int:
+        """Return the size that was told last, 0 if none was."""
+        return self._told_bytes or 0
+
+    def cut_to(self, size_bytes: int) -> None:
+        """Tell a smaller size from now on, with which the kernel drops the pages after it."""
+        self._told_bytes = size_bytes
+        self._known_bytes = min(self._known_bytes, size_bytes)
+
+    @property
     def is_free(self) -> bool:
         """True if no page has to be dropped before a larger size is told."""
         return not (self._is_cached or self._is_dropping or self._reads)

@@ -42,12 +42,14 @@ class RawReading:
     def size_bytes(self) -> int:
         """Return the size of the file; once it is closed or gone, the last known one."""
         with suppress(GoneError):
-            self._size_bytes = self._used().file.size_bytes()
+            held = self._used()  # for as long as this takes: another thread may close it
+            self._size_bytes = held.file.size_bytes()
         return self._size_bytes
 
     def read(self, position: int, size_bytes: int) -> Buffer:
         """The bytes of the file; raises `GoneError`."""
-        return self._used().file.read_at(position, size_bytes)
+        held = self._used()
+        return held.file.read_at(position, size_bytes)
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
         """Return the same if they are in memory."""

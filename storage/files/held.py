@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class HeldFile:
-    """A file that is open for as long as anything refers to this object."""
+    """A file that is open for as long as anything refers to this object: a user keeps it in a variable, not `file`."""
 
     __slots__ = ("file",)
 

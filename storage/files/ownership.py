@@ -61,8 +61,15 @@ class Terms:
 
     @property
     def making_mode(self) -> int:
-        """The mode to make it with. Until it is settled, only users who may open the model may open it."""
-        return self.mode if self.model is None else self.mode & 0o700
+        """The mode to make it with. Until it is settled, only users who may open the model may open it.
+
+        Others may at once what the model lets all users do: a reader of the store who looks in between sees a file
+        that is as open as it is going to be.
+        """
+        if self.model is None:
+            return self.mode
+        of_all = self.mode >> 6 & self.mode >> 3 & self.mode & 0o7 if self.model.access_list() is None else 0
+        return self.mode & 0o700 | of_all << 3 | of_all
 
     def settled(self, made: Access) -> Access:
         """Return the owner and the permissions to give to a new file, which was made with `made`."""

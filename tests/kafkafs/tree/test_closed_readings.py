@@ -12,12 +12,16 @@ from kafkafs.locator.paths import PartitionFilePath, SegmentPath
 from kafkafs.locator.views import View
 from kafkafs.tree.errors import GoneError
 from kafkafs.tree.generated_file import BytesReading
+from kafkafs.tree.raw_reading import RawReading
 from kafkafs.tree.segment_files import RawSegmentFile, SegmentTextFile
 from kafkafs.tree.stream_file import StreamFile
+from storage.files import ReadableFile
 from storage.record import BatchForm, Codec
 from storage.segment import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conftest import Views
 
     from kafkafs.tree.node import File
@@ -64,6 +68,40 @@ def file_of(views: Views, name: str) -> File:
     if name in STREAMS:
         return StreamFile(PartitionFilePath(source.path, STREAMS[name]), source, sizes)
     return views.node(source, name)
+
+
+class ClosedMeanwhile(ReadableFile):
+    """A file whose reading is closed by another thread while it is asked."""
+
+    def __init__(self) -> None:
+        self.path = "a file"
+        self.reading: RawReading | None = None
+        self.is_closed = False
+
+    def size_bytes(self) -> int:
+        self._let_close()
+        return 6
+
+    def read_at(self, position: int, size_bytes: int) -> bytes:
+        self._let_close()
+        return b"a text"[position : position + size_bytes]
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def _let_close(self) -> None:
+        if self.reading is not None:
+            self.reading.close()
+            assert not self.is_closed, "its descriptor may be another file's by now"
+
+
+@pytest.mark.parametrize("ask", [RawReading.size_bytes, lambda reading: len(reading.read(0, 10))])
+def test_a_file_that_is_closed_while_it_is_asked_answers_first(ask: Callable[[RawReading], int]) -> None:
+    file = ClosedMeanwhile()
+    reading = RawReading("a file", lambda: file)
+    file.reading = reading
+    assert ask(reading) == 6
+    assert file.is_closed
 
 
 def test_a_closed_text_is_not_read_as_an_empty_one() -> None:

@@ -14,6 +14,7 @@ from storage.config import TopicConfig
 from storage.errors import OwnerError, SpecialFileError
 from storage.files import Files, replace_file
 from storage.files.overlay import OverlayDirectory
+from storage.files.ownership import Model, Terms
 from storage.log_dir.log_dir import LogDir
 from storage.segment.names import FileName, FileSuffix, Kind
 from storage.segment.writable_segment import WritableSegment
@@ -274,3 +275,24 @@ def test_a_user_who_is_not_root_changes_no_owner(tmp_path: Path, monkeypatch: py
     with Store.create([tmp_path / "logs"], files=Files(), clock=Clock()) as store:
         store.topics.create("t", 2)
         store.topics.add_partition("t")
+
+
+@pytest.mark.parametrize(
+    ("mode", "making"), [(0o644, 0o644), (0o640, 0o600), (0o604, 0o600), (0o664, 0o644), (0o044, 0o000), (0o600, 0o600)]
+)
+def test_a_new_file_has_at_once_what_all_users_may_do_and_no_more(tmp_path: Path, mode: int, making: int) -> None:
+    """A mount beside the writer takes a file that fewer users may open for a narrowing of the log."""
+    model = tmp_path / "model"
+    model.touch()
+    model.chmod(mode)
+    directory = Files().directory(tmp_path)
+    assert Terms(mode=mode, model=Model(directory, "model"), gid=os.getgid()).making_mode == making
+
+
+def test_an_access_list_is_in_place_before_others_may_open_a_new_file(tmp_path: Path) -> None:
+    class Listed(Model):
+        def access_list(self) -> bytes:
+            return b"a list"
+
+    directory = Files().directory(tmp_path)
+    assert Terms(mode=0o644, model=Listed(directory, "model"), gid=os.getgid()).making_mode == 0o600
