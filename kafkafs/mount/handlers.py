@@ -278,7 +278,7 @@ class TreeOperations(ForbiddenOperations):
             return await self._open_for_writing(found, flags)
         sync = partial(sync_log, self._tree, found)
         if found.caching is LASTING:
-            file = FileForReading(found, None, partial(self._open_lasting, found), sync, process=ctx.pid)
+            file = FileForReading(found, None, partial(self._open_lasting, found), sync, thread=ctx.pid)
             return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
         opened = partial(self._open_lasting, found)
         # What is opened again through /proc has the kernel's pages of the first descriptor, and so its bytes.
@@ -289,7 +289,7 @@ class TreeOperations(ForbiddenOperations):
             reading, size_bytes = await found.share.run(partial(self._open_changing, found, first))
             await self._growth.opened(found, reading, size_bytes)
             is_direct = size_bytes is None or not found.caching.has_pages
-            file = FileForReading(found, reading, opened, sync, process=ctx.pid, is_direct=is_direct)
+            file = FileForReading(found, reading, opened, sync, thread=ctx.pid, is_direct=is_direct)
         finally:
             if first is not None:
                 release(found, first)

@@ -15,7 +15,7 @@ from kafkafs.content.patience import READ_S
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
 from kafkafs.mount.dispatch import Turn, in_thread
-from kafkafs.mount.readers import ReaderPatience
+from kafkafs.mount.readers import ReaderPatience, process_of
 from kafkafs.tree.node import WritableFile
 from kafkafs.tree.rendered_run import RunReading
 from kafkafs.tree.stream_file import StreamReading
@@ -63,7 +63,7 @@ class OpenFile(Protocol):
 
 
 class FileForReading:
-    """A file open for reading, by a process of this number. An immutable one is opened when it is first read."""
+    """A file open for reading, by a thread of this number. An immutable one is opened when it is first read."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class FileForReading:
         open_now: Callable[[], Awaitable[Reading]],
         sync: Callable[[], None],
         *,
-        process: int,
+        thread: int,
         is_direct: bool = False,
     ) -> None:
         self.inode = inode
-        self._process = process
+        self._process = process_of(thread) if isinstance(reading, RunReading) else 0
         self._limit_s = READ_S if is_direct else inf  # a short read is the file's end to the kernel where it has pages
         self._reading = reading
         self._open_now = open_now
@@ -108,9 +108,17 @@ class FileForReading:
         if data is None:
             work = partial(reading.read, position, size_bytes)
             if isinstance(reading, RunReading):
-                work = partial(reading.read, position, size_bytes, ReaderPatience(self._process, self._limit_s))
+                work = partial(reading.read, position, size_bytes, self._patience())
             data = await self.inode.share.run(work, may_abandon=True)
         return data
+
+    def _patience(self) -> ReaderPatience:
+        """Return the patience of a read. Where the kernel takes pages from it, a short one is the file's end.
+
+        It has pages of a file of known size, and a process may map one whose size it was told after it was opened.
+        """
+        limit_s = self._limit_s if self.inode.attributes.size_bytes is None else inf
+        return ReaderPatience(self._process, limit_s, may_be_mapped=limit_s == inf)
 
     async def write(self, data: bytes) -> None:
         """Never called: the kernel does not write here."""

@@ -10,27 +10,39 @@ import errno
 import os
 import re
 import signal
+from itertools import islice
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kafkafs.content.patience import Patience
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LOOK_S: Final = 0.25
 """How often a read that takes long looks for a signal."""
 
-_ENDING: Final = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_BITS: Final = sum(1 << (number - 1) for number in _ENDING)
+_KILLING: Final = (signal.SIGKILL,)
+"""What the kernel makes of each signal that ends a process which does not handle it."""
+ENDING: Final = (*_KILLING, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_THREADS_MAX: Final = 64
+"""At how many threads of a process a look looks."""
+_PROCESS: Final = re.compile(rb"^Tgid:\s*(\d+)$", re.MULTILINE)
 _MASK: Final = re.compile(rb"^(SigPnd|ShdPnd|SigBlk|SigIgn):\s*([0-9a-f]+)$", re.MULTILINE)
 
 
 class ReaderPatience(Patience):
-    """The patience of a read for one process, whose number is 0 if it is not known here."""
+    """The patience of a read for one process, whose number is 0 if it is not known here.
 
-    def __init__(self, process: int, limit_s: float = inf) -> None:
+    Of a file that may be mapped only SIGKILL counts, and what is as final: an error kills the process that maps it.
+    """
+
+    def __init__(self, process: int, limit_s: float = inf, *, may_be_mapped: bool = False) -> None:
         super().__init__(limit_s)
         self._process = process
+        self._signals = _KILLING if may_be_mapped else ENDING
         self._next_look_s = monotonic() + LOOK_S
 
     def check(self) -> None:
@@ -38,16 +50,34 @@ class ReaderPatience(Patience):
         now_s = monotonic()
         if now_s >= self._next_look_s:
             self._next_look_s = now_s + LOOK_S
-            if is_told_to_end(self._process):
+            if is_told_to_end(self._process, self._signals):
                 raise InterruptedError(errno.EINTR, os.strerror(errno.EINTR))
 
 
-def is_told_to_end(process: int) -> bool:
-    """True if a signal to end waits for the process, which neither blocks nor ignores it."""
+def process_of(thread: int) -> int:
+    """Return the number of a thread's process, which does not end with the thread; 0 if it is gone."""
+    found = _PROCESS.search(_status(thread))
+    return 0 if found is None else int(found[1])
+
+
+def is_told_to_end(process: int, signals: Iterable[int] = ENDING) -> bool:
+    """True if one of these signals waits for a thread of the process that neither blocks nor ignores it."""
+    bits = sum(1 << (number - 1) for number in signals)
     try:
-        status = Path(f"/proc/{process}/status").read_bytes()
+        threads = [int(thread.name) for thread in islice(Path(f"/proc/{process}/task").iterdir(), _THREADS_MAX)]
     except OSError:
         return False
-    masks = {name: int(mask, 16) for name, mask in _MASK.findall(status)}
+    return any(_waiting(thread) & bits for thread in threads)
+
+
+def _waiting(thread: int) -> int:
+    masks = {name: int(mask, 16) for name, mask in _MASK.findall(_status(thread))}
     pending = masks.get(b"SigPnd", 0) | masks.get(b"ShdPnd", 0)
-    return bool(pending & ~masks.get(b"SigBlk", 0) & ~masks.get(b"SigIgn", 0) & _BITS)
+    return pending & ~masks.get(b"SigBlk", 0) & ~masks.get(b"SigIgn", 0)
+
+
+def _status(thread: int) -> bytes:
+    try:
+        return Path(f"/proc/{thread}/status").read_bytes()
+    except OSError:
+        return b""

@@ -41,6 +41,8 @@ LOOK_S: Final = 2.0
 CACHE_LOOKS: Final = 15
 BUSY_S: Final = 0.1
 """A process that used more processor time than this since the last look was busy."""
+TASKS_MAX: Final = 10_000
+"""How many requests may wait at a time; no other is answered meanwhile. Each takes a few kilobytes."""
 GRACE_S: Final = 0.5
 END_S: Final = 4.0
 """How long requests in flight keep the process from ending."""
@@ -175,7 +177,7 @@ class Session:
             nursery.start_soon(LongRequests(self._operations).run)
             nursery.start_soon(Quiet(self._give_back, self._give_back_caches, self._used_s).run)
             nursery.start_soon(self._say_when_it_answers, ready)
-            await pyfuse3.main()
+            await pyfuse3.main(max_tasks=TASKS_MAX)
             self._deadline.begin()
             nursery.cancel_scope.cancel()
         log.info("%s is no longer mounted", self._path)

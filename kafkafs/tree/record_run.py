@@ -181,6 +181,7 @@ class RecordRun:
                 segment = self._visible.view.segment_of(found.batch.base_offset)
                 path = None if segment is None else segment.path(Kind.LOG)
                 self._visible.pass_over(found.error.located(path=path))
+                yield _step(found.batch.base_offset)
                 offset = found.batch.last_offset + 1
 
     def _up_to_cut(self, runs: Iterator[VisibleRun | VisibleBatch], alone: list[VisibleBatch]) -> Iterator[VisibleRun]:
@@ -196,8 +197,8 @@ class RecordRun:
     def _pieces_of(self, batch: VisibleBatch, *, only_sizes: bool) -> Iterator[Piece]:
         """The records of one batch, in pieces of which only the first says where it begins.
 
-        A batch of no bytes has an empty piece, so that the caller can stop after it: decoding it may take long. A batch
-        with a record that takes too much memory is passed over as a damaged one is.
+        A batch of no bytes has a piece, too: decoding it may take long. A batch with a record that takes too much
+        memory is passed over as a damaged one is.
         """
         first_offset = batch.records[0].offset
         if only_sizes and self._renderer is not None:
@@ -211,13 +212,14 @@ class RecordRun:
                 yield Piece(UNSETTLED, -1, len(data), data, first_offset=first_offset)
                 first_offset = UNKNOWN_OFFSET
             if first_offset != UNKNOWN_OFFSET:
-                yield Piece(UNSETTLED, -1, 0, b"", first_offset=first_offset)
+                yield _step(first_offset)
         except CorruptBatchError as error:
             forget_frames(error)  # it is kept, and they hold the records
             path, position = batch.segment.path(Kind.LOG), batch.batch.position
             failure = error.located(path=path, position=position, offset=batch.batch.base_offset)
         if failure is not None:
             self._visible.pass_over(failure)
+            yield _step(batch.batch.base_offset)
 
     def _chunks(self, batch: VisibleBatch) -> Iterator[bytes | LeasedBuffer]:
         if self._renderer is None:
@@ -242,6 +244,11 @@ class RecordRun:
     def gone(self) -> GoneError:
         """Return the error for records that are gone."""
         return GoneError(f"{self._path}: what is read has been removed or replaced since it was opened")
+
+
+def _step(offset: int) -> Piece:
+    """Return the piece of a batch without a byte to show: the caller can stop after it."""
+    return Piece(UNSETTLED, -1, 0, b"", first_offset=offset)
 
 
 def _in_groups(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:

@@ -6,10 +6,12 @@ A function that the caller gives makes the bytes, and decides at which positions
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkafs.content.descriptor_memory import KEPT
+from kafkafs.content.patience import Patience
 from kafkafs.tree.ahead import go_ahead
 from storage.budget import MEMORY
 from storage.record import UNLEASED_BYTES_MAX
@@ -20,12 +22,15 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from kafkafs.content.descriptor_memory import KeptMemory
-    from kafkafs.content.patience import Patience
 
 AHEAD_BYTES: Final = 1024 * 1024
 """How many bytes are made ahead of a sequential read."""
+AHEAD_S_MAX: Final = 0.5
+"""How long they are made: a small batch may take long, and the reader may stop."""
 OVERTAKEN_BYTES: Final = 2 * 1024 * 1024
 """How far a read may overtake an earlier one of the same reader: the bytes between them are kept."""
+_WAIT_S: Final = 0.25
+"""How long a read waits for another one before it looks whether it is still wanted."""
 _MAKING_BYTES: Final = 128 * 1024  # about as much is held by what makes the next pieces
 
 
@@ -90,13 +95,13 @@ class RenderedRun:
         With a limited patience they are fewer too, but not none, where the others take longer to make.
         """
         end = position + size_bytes
-        with self._making:
+        with self._made_by_this(patience):
             chunks = self._chunks
             reach_bytes = 0 if self._pieces is None else OVERTAKEN_BYTES
             reach = (chunks[0].start, chunks[-1].end + reach_bytes) if chunks else (self._awaited_position,) * 2
             if not reach[0] <= position <= reach[1]:
                 self._restart(())
-            elif self._pieces is None and end > chunks[-1].end:
+            elif chunks and self._pieces is None and end > chunks[-1].end:
                 self._restart(chunks)
             is_sequential = position == self._next_position
             was_begun = self._pieces is not None
@@ -114,6 +119,20 @@ class RenderedRun:
         if is_sequential and len(memoryview(found)) == size_bytes:
             self._go_ahead()
         return found
+
+    @contextmanager
+    def _made_by_this(self, patience: Patience | None) -> Iterator[None]:
+        """Have the pieces made by this thread in the block. While another one makes them, the patience is checked."""
+        if patience is None:
+            self._making.acquire()
+        else:
+            patience.check()
+            while not self._making.acquire(timeout=_WAIT_S):
+                patience.check()
+        try:
+            yield
+        finally:
+            self._making.release()
 
     def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
         """Return the same if all of it is made already, and otherwise None."""
@@ -218,7 +237,8 @@ class RenderedRun:
                 position, chunks = self._next_position, self._chunks
                 if self._pieces is not None and chunks and position <= chunks[-1].end:
                     try:
-                        self._make(position, position + AHEAD_BYTES)
+                        with suppress(InterruptedError):
+                            self._make(position, position + AHEAD_BYTES, _AheadPatience(lambda: self._is_closed))
                     finally:
                         self._tell_kept()
         finally:
@@ -233,6 +253,19 @@ class RenderedRun:
         if chunk.data:
             kept.append(chunk)
         self._chunks = tuple(kept)
+
+
+class _AheadPatience(Patience):
+    """The patience of what is made ahead: a reader who comes meanwhile has to wait for it."""
+
+    def __init__(self, is_closed: Callable[[], bool]) -> None:
+        super().__init__(AHEAD_S_MAX)
+        self._is_closed = is_closed
+
+    def check(self) -> None:
+        """Raise an error if it takes long, or has no reader any more."""
+        if self.is_over or self._is_closed():
+            raise InterruptedError
 
 
 def _without_memory_before(chunk: Chunk, position: int) -> Chunk:

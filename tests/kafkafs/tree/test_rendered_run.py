@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from kafkafs.content.descriptor_memory import KeptMemory
 from kafkafs.content.patience import Patience
+from kafkafs.tree import rendered_run
 from kafkafs.tree.rendered_run import AHEAD_BYTES, OVERTAKEN_BYTES, RenderedRun
 from storage.budget import Budget
 
@@ -129,15 +131,18 @@ class ClosingLock:
     def __init__(self) -> None:
         self._lock = Lock()
         self.run: RenderedRun | None = None
-        self.acquire, self.release = self._lock.acquire, self._lock.release
+        self.acquire = self._lock.acquire
 
     def __enter__(self) -> None:
         self.acquire()
 
     def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
         if self.run is not None:
             self.run.close()
-        self.release()
+        self._lock.release()
 
 
 @pytest.mark.parametrize("is_closed_by", ["a read", "pieces made ahead"])
@@ -222,10 +227,16 @@ def test_many_runs_keep_a_bounded_number_of_bytes() -> None:
 
 
 class Interrupted(Patience):
-    """The patience of readers of whom each gets a signal after the first step that is checked."""
+    """The patience of a reader who gets a signal after the first step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._checks = 0
 
     def check(self) -> None:
-        raise InterruptedError
+        self._checks += 1
+        if self._checks == 2:  # the first one is before the work begins
+            raise InterruptedError
 
 
 def test_a_read_that_was_interrupted_goes_on_where_it_was() -> None:
@@ -243,3 +254,33 @@ def test_a_read_that_was_interrupted_goes_on_where_it_was() -> None:
             run.read(0, 9, Interrupted())
     assert bytes(run.read(0, 9, Interrupted())) == b"the bytes"
     assert begun == [0]
+
+
+def test_an_interrupted_read_of_no_bytes_may_be_repeated_and_read_on() -> None:
+    run = RenderedRun(lambda position: iter([(position, b"")] * 3))
+    with pytest.raises(InterruptedError):
+        run.read(0, 9, Interrupted())
+    assert [bytes(run.read(0, 9)) for _ in range(3)] == [b"", b"", b""]
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_what_is_made_ahead_ends_when_it_takes_long_or_has_no_reader(
+    monkeypatch: pytest.MonkeyPatch, *, is_closed: bool
+) -> None:
+    ahead: list[Callable[[], None]] = []
+    made = []
+
+    def pieces_from(position: int) -> Iterator[tuple[int, bytes]]:
+        yield position, b"the bytes"
+        for number in count():
+            made.append(number)
+            if number == 2 and is_closed:
+                run.close()
+            yield 9, b""
+
+    run = RenderedRun(pieces_from, later=ahead.append)
+    assert bytes(run.read(0, 9)) == b"the bytes"
+    monkeypatch.setattr(rendered_run, "AHEAD_S_MAX", 60.0 if is_closed else 0.01)
+    (make_ahead,) = ahead
+    make_ahead()
+    assert made, "it ends, and it was begun"
