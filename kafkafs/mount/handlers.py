@@ -89,7 +89,7 @@ class TreeOperations(ForbiddenOperations):
         self._tree = tree
         self._present = Present(tree)
         self._place = place
-        self._growth = Growth(self.inodes)
+        self._growth = Growth(self.inodes, self._present.attributes)
         self._entries = EntryMaker(ownership, access, self._growth, is_shared=is_shared)
         self._is_durable = is_durable
         self.listings: dict[int, Listing] = {}
@@ -118,7 +118,6 @@ class TreeOperations(ForbiddenOperations):
         if parent.log is not None and self.watcher.known(parent.log) != known:  # it may have been removed meanwhile
             attributes = attributes._replace(is_lasting=False)
         found = self.inodes.found(parent, name, node, attributes, caching_of(node, attributes))
-        await self._growth.cut(found, partial(self._present.attributes, found, tuple(found.readings)))
         await self._growth.told(found, is_found_by_name=True)
         return self._entries.of(found)
 
@@ -142,9 +141,7 @@ class TreeOperations(ForbiddenOperations):
         found = self.inodes[inode]
         readings = tuple(found.readings) if found.caching.has_pages else ()
         expect_seek(readings, ctx.pid)
-        looked = partial(self._present.attributes, found, readings)
-        found.attributes = await found.share.run(looked)
-        await self._growth.cut(found, looked)
+        found.attributes = await found.share.run(partial(self._present.attributes, found, readings))
         await self._growth.told(found)
         return self._entries.of(found)
 
@@ -205,19 +202,14 @@ class TreeOperations(ForbiddenOperations):
         listing = self.listings[fh]
         parent, position = listing.inode, start_id
         while entries := await listing.entries(position):
+            is_current = self._is_current(listing)
             for name, attributes, identity, node_type in entries:
                 position += 1
                 path = path_of_name(parent.path, name)
                 inode = None
                 # Programs such as tar take the size of a listing for the file's: an unknown one is looked up.
                 is_told = attributes is not None and attributes.size_bytes is not None and position <= TOLD_MAX
-                if (
-                    listing.walk is None
-                    and parent.log is not None
-                    and self.watcher.known(parent.log) != listing.footing
-                ):
-                    is_told = False  # it may have been removed since it was listed
-                if is_told and attributes is not None and path is not None:
+                if is_told and is_current and attributes is not None and path is not None:
                     if listing.walk is not None:
                         inode, told = self._entries.of_walked(path, attributes, self.inodes)
                     else:
@@ -232,6 +224,11 @@ class TreeOperations(ForbiddenOperations):
                     if inode is not None:
                         self.inodes.forget(inode.key, 1)
                     return
+
+    def _is_current(self, listing: Listing) -> bool:
+        """True if nothing that was listed can have been removed without notice. Of a walk nothing is kept."""
+        log = listing.inode.log
+        return listing.walk is not None or log is None or self.watcher.known(log) == listing.footing
 
     @guarded()
     async def releasedir(self, fh: FileHandleT) -> None:

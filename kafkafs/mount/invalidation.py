@@ -23,7 +23,7 @@ from kafkafs.tree.errors import TreeError
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Sequence
 
     from kafkafs.locator.paths import LogPath
     from kafkafs.mount.inodes import Inode, Inodes
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("kafkafs.mount")
 
+_UNWATCHED: Final = object()
 _REAL: Final = (View.SEGMENT, View.SEGMENT_TEXT)
 REST_S: Final = 0.5
 """How long after an append a log is at rest."""
@@ -40,10 +41,14 @@ WATCHED_MAX: Final = 64
 
 
 class Growth:
-    """The logs that are being appended to. Only the event loop's thread may use it."""
+    """The logs that are being appended to. Only the event loop's thread may use it.
 
-    def __init__(self, inodes: Inodes) -> None:
+    `look` returns the attributes of a file with these readings now. Any thread may call it.
+    """
+
+    def __init__(self, inodes: Inodes, look: Callable[[Inode, Sequence[Reading]], Attributes]) -> None:
         self._inodes = inodes
+        self._look = look
         self._rests_at_s: dict[LogPath, float] = {}
 
     async def appended(self, log: LogPath) -> None:
@@ -69,25 +74,26 @@ class Growth:
 
     async def told(self, inode: Inode, *, is_found_by_name: bool = False) -> None:
         """Return when the size of a file can be told, or one that was told before if a process has the file open."""
-        tail, size_bytes = inode.tail, inode.attributes.size_bytes
+        tail = inode.tail
         if tail is None:
             return
+        await self._cut(inode, tail)
+        size_bytes = inode.attributes.size_bytes
         if inode.readings and not is_found_by_name and not tail.is_free:
             tail.raise_soon(size_bytes, _byte_at(inode))
         else:
             await tail.raise_to(size_bytes, _byte_at(inode))
         await tail.settled()
 
-    async def cut(self, inode: Inode, look: Callable[[], Attributes]) -> None:
+    async def _cut(self, inode: Inode, tail: Tail) -> None:
         """Let a file of a log's directory that was cut, as an index is at a roll, be told as small as it is.
 
         It is looked at twice: what was found before a file has grown is smaller than what was told since, too.
         """
-        tail, size_bytes = inode.tail, inode.attributes.size_bytes
-        if tail is None or size_bytes is None or inode.path.view not in _REAL or size_bytes >= tail.told_bytes:
+        size_bytes, told_bytes = inode.attributes.size_bytes, tail.told_bytes
+        if size_bytes is None or inode.path.view not in _REAL or size_bytes >= told_bytes:
             return
-        told_bytes = tail.told_bytes
-        attributes = await inode.share.run(look)
+        attributes = await inode.share.run(partial(self._look, inode, tuple(inode.readings)))
         size_bytes = attributes.size_bytes
         if size_bytes is not None and size_bytes < told_bytes == tail.told_bytes:
             inode.attributes = attributes
@@ -144,10 +150,11 @@ class Watcher:
 
     def begin(self, path: LogPath) -> Hashable | None:
         """Remember the log's footing from before its first file was found, and return it. Any thread may call this."""
-        if path not in self._known:
+        known = self._known.get(path, _UNWATCHED)
+        if known is _UNWATCHED:
             self._begun.add(path)
-            self._known[path] = self._look_at(path)
-        return self._known.get(path)
+            known = self._known[path] = self._look_at(path)
+        return known
 
     def known(self, path: LogPath) -> Hashable | None:
         """Return the footing that a log had at the last look, None if the log is not watched.

@@ -159,7 +159,7 @@ class RangeReading(RunReading):
     def close(self) -> None:
         """Release the bytes and the files that they are made from."""
         self._run.let_go()
-        self._rendered.close()
+        super().close()
 
     def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:
         missing_at = -1

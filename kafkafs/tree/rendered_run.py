@@ -47,14 +47,28 @@ class Chunk(NamedTuple):
 
 
 class RunReading(ABC):
-    """An open file whose bytes are made as they are read, which may take long."""
+    """An open file whose bytes are made as they are read, which may take long: `_rendered` makes them."""
+
+    _rendered: RenderedRun
 
     @abstractmethod
+    def size_bytes(self) -> int | None:
+        """Return the exact size now, None while it is unknown; once it is closed, the last known one."""
+
     def read(self, position: int, size_bytes: int, patience: Patience | None = None) -> Buffer:
         """Return the bytes from the position, fewer only at the end, or if the patience is over before the others.
 
         Raises what checking the patience raises; the next read goes on from there.
         """
+        return self._rendered.read(position, size_bytes, patience)
+
+    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
+        """Return the same if it was made already, and otherwise None."""
+        return self._rendered.read_soon(position, size_bytes)
+
+    def close(self) -> None:
+        """Release the bytes."""
+        self._rendered.close()
 
     def reached(self) -> int | None:
         """Return the offset up to which a read has come, None where that is unknown. Any thread may ask."""
@@ -99,6 +113,7 @@ class RenderedRun:
             chunks = self._chunks
             reach_bytes = 0 if self._pieces is None else OVERTAKEN_BYTES
             reach = (chunks[0].start, chunks[-1].end + reach_bytes) if chunks else (self._awaited_position,) * 2
+            self._awaited_position = -1
             if not reach[0] <= position <= reach[1]:
                 self._restart(())
             elif chunks and self._pieces is None and end > chunks[-1].end:
@@ -183,7 +198,6 @@ class RenderedRun:
         """Make the next pieces from another place; the old iterator closes its files when it is collected."""
         self._chunks = chunks
         self._pieces = None
-        self._awaited_position = -1
 
     def _make_up_to(self, position: int, end: int, patience: Patience | None) -> None:
         """Make the requested bytes, even if those before them cannot be made any more."""

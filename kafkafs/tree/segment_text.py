@@ -112,7 +112,7 @@ class LogTextReading(RunReading):
         self._sizing = Lock()  # held while the size is found, in one thread, so that no other closes the file
         self._is_open = True
         self._size_bytes: int | None = None
-        self._run = RenderedRun(self._pieces_from)
+        self._rendered = RenderedRun(self._pieces_from)
 
     def size_bytes(self) -> int | None:
         """The size of the dump of the open file as it is now; once it is closed, the last known one."""
@@ -130,12 +130,12 @@ class LogTextReading(RunReading):
 
         Without a limit it is never short before the counted size: the kernel would show zeros instead.
         """
-        data = self._run.read(position, size_bytes, patience)
+        data = self._rendered.read(position, size_bytes, patience)
         if patience is not None and patience.is_limited:
             return data
         end = min(position + size_bytes, self._counted.end.rendered)
         while (missing_at := position + memoryview(data).nbytes) < end:  # it may have been made of a shorter log
-            more = self._run.read(missing_at, position + size_bytes - missing_at, patience)
+            more = self._rendered.read(missing_at, position + size_bytes - missing_at, patience)
             if not memoryview(more):
                 raise self._gone()
             data = b"".join((data, more))
@@ -145,13 +145,9 @@ class LogTextReading(RunReading):
         """Yield all bytes in order; raises as `read` does."""
         return (data for _, data in self._pieces_from(0))
 
-    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """Return the same if it was made already."""
-        return self._run.read_soon(position, size_bytes)
-
     def close(self) -> None:
         """Close the file, at once or as soon as another thread has found its size."""
-        self._run.close()
+        super().close()
         self._is_open = False
         self._let_go()
 
@@ -256,23 +252,11 @@ class _EntryReading(RunReading):
 
     def __init__(self, runs: Callable[[], Iterator[bytes]]) -> None:
         self._runs = runs
-        self._run = RenderedRun(self._pieces_from)
+        self._rendered = RenderedRun(self._pieces_from)
 
     def size_bytes(self) -> int | None:
         """Unknown."""
         return None
-
-    def read(self, position: int, size_bytes: int, patience: Patience | None = None) -> Buffer:
-        """The bytes from the position."""
-        return self._run.read(position, size_bytes, patience)
-
-    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """Return the same if it was made already."""
-        return self._run.read_soon(position, size_bytes)
-
-    def close(self) -> None:
-        """Release the text."""
-        self._run.close()
 
     def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:  # noqa: ARG002 -- there is but one place to begin
         at = 0

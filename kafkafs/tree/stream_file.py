@@ -143,7 +143,7 @@ class StreamReading(RunReading):
         self._access = source.access
         self._granted = source.access()
         self._report = source.batches.report
-        self._run = RenderedRun(self._pieces_from)
+        self._rendered = RenderedRun(self._pieces_from)
         self._may_seek = True  # until it reads or has waited
         self._questions = 0  # for the size
         self.is_about_to_seek = False
@@ -226,25 +226,21 @@ class StreamReading(RunReading):
             return b"".join((head[:size_bytes], rest))
 
     def _read(self, position: int, size_bytes: int, patience: Patience | None) -> Buffer:
-        data = self._run.read(position, size_bytes, patience)
+        data = self._rendered.read(position, size_bytes, patience)
         if patience is not None and patience.is_limited:
             return data
         end = min(position + size_bytes, self._positions.told_bytes or 0)
         while (missing_at := position + memoryview(data).nbytes) < end:  # it may have been made of a shorter log
-            more = self._run.read(missing_at, position + size_bytes - missing_at, patience)
+            more = self._rendered.read(missing_at, position + size_bytes - missing_at, patience)
             if not memoryview(more):
                 raise self._gone()
             data = b"".join((data, more))
         return data
 
-    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        """Return the same if it was decoded already."""
-        return self._run.read_soon(position, size_bytes)
-
     def close(self) -> None:
         """Release the decoded bytes and the held files."""
         self._counted.leave(self._positions, self)
-        self._run.close()
+        super().close()
 
     def _pieces_from(self, position: int) -> Iterator[tuple[int, Buffer]]:
         positions = self._positions

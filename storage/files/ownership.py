@@ -68,7 +68,9 @@ class Terms:
         """
         if self.model is None:
             return self.mode
-        of_all = self.mode >> 6 & self.mode >> 3 & self.mode & 0o7 if self.model.access_list() is None else 0
+        of_all = self.mode >> 6 & self.mode >> 3 & self.mode & 0o7
+        if of_all and self.model.access_list() is not None:
+            of_all = 0
         return self.mode & 0o700 | of_all << 3 | of_all
 
     def settled(self, made: Access) -> Access:

@@ -11,10 +11,6 @@ from kafkafs.tree.rendered_run import RenderedRun, RunReading
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from typing_extensions import Buffer
-
-    from kafkafs.content.patience import Patience
-
 
 class MemoryLog:
     """The records of a partition."""
@@ -101,22 +97,13 @@ class Endless(RunReading):
         self._log = log
         self._ended = ended
         self._steps = 0
-        self._run = RenderedRun(self._pieces_from)
+        self._rendered = RenderedRun(self._pieces_from)
 
     def size_bytes(self) -> int | None:
         return None
 
-    def read(self, position: int, size_bytes: int, patience: Patience | None = None) -> Buffer:
-        return self._run.read(position, size_bytes, patience)
-
-    def read_soon(self, position: int, size_bytes: int) -> Buffer | None:
-        return self._run.read_soon(position, size_bytes)
-
     def reached(self) -> int | None:
         return self._steps
-
-    def close(self) -> None:
-        self._run.close()
 
     def _pieces_from(self, position: int) -> Iterator[tuple[int, bytes]]:
         self._log.waiting += 1
