@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import pyfuse3
 
+from kafkafs.locator.escaping import NAME_BYTES_MAX
 from kafkafs.mount.caching import LONG_S, LOOK_S, RIGHTS_S
 from kafkafs.mount.listing import type_of_path
 from kafkafs.mount.pyfuse3_internals import set_key
 from storage.files import Access
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
     from kafkafs.locator.paths import TreePath
@@ -104,3 +106,12 @@ class EntryMaker:
         if gid is not None and umask is None:  # the members of the group below are others now
             mode &= ~0o007 | (mode >> 3 & 0o007)
         return Access(access.uid if uid is None else uid, access.gid if gid is None else gid, mode)
+
+
+def space_of(found: os.statvfs_result) -> pyfuse3.StatvfsData:
+    """Return what `df` says, from the file system that the store is on."""
+    data = pyfuse3.StatvfsData()
+    for field in ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail"):
+        setattr(data, field, getattr(found, field))
+    data.f_namemax = NAME_BYTES_MAX
+    return data

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import select
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from itertools import count
 from time import perf_counter_ns
 from types import SimpleNamespace, coroutine
@@ -30,7 +30,9 @@ from storage.files import taking_turns
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
     from contextlib import AbstractContextManager
+    from typing import TypeAlias
 
+    Wait: TypeAlias = Callable[[], AbstractContextManager[object]]
 
 SLOW_NS: Final = 1_500_000
 SLOW_IN_WALK_NS: Final = 4_000_000
@@ -93,12 +95,19 @@ class Share:
     def __init__(self) -> None:
         self._limiter: trio.CapacityLimiter | None = None
 
-    async def run(self, work: Callable[[], T], *, may_abandon: bool = False) -> T:
-        """Run it in a thread, after the work that waits for this share longer."""
+    async def run(self, work: Callable[[], T], *, wait: Wait = nullcontext, may_abandon: bool = False) -> T:
+        """Run it in a thread, after the work that waits for this share longer; it waits in the block of `wait`."""
         if self._limiter is None:
             self._limiter = trio.CapacityLimiter(SHARE_THREADS)
-        async with self._limiter:
+        try:
+            self._limiter.acquire_nowait()
+        except trio.WouldBlock:
+            with wait():
+                await self._limiter.acquire()
+        try:
             return await trio.to_thread.run_sync(_run_in_turns, work, abandon_on_cancel=may_abandon)
+        finally:
+            self._limiter.release()
 
 
 class Pace:
@@ -113,10 +122,13 @@ class Pace:
         self._slow_ns = slow_ns
         self._to_prove = [1, 1]  # short and long
         self._in_threads = 0
-        self._in_thread = in_thread if share is None else share.run
+        self._in_thread = _in_any_thread if share is None else share.run
 
-    async def run(self, work: Callable[[], T], *, is_long: bool = False) -> T:
-        """Run it. A cancelled call finishes first. Work that needs much memory begins again in a thread."""
+    async def run(self, work: Callable[[], T], *, is_long: bool = False, wait: Wait = nullcontext) -> T:
+        """Run it. A cancelled call finishes first. Work that needs much memory begins again in a thread.
+
+        While its share has no thread for it, it waits in the block of `wait`.
+        """
         if self._to_prove[is_long] <= 0 and not self._in_threads:
             begun_ns = perf_counter_ns()
             try:
@@ -126,9 +138,9 @@ class Pace:
             finally:
                 if perf_counter_ns() - begun_ns > self._slow_ns:
                     self._to_prove[is_long] = PROBATION
-        return await self.run_in_thread(work, is_long=is_long)
+        return await self.run_in_thread(work, is_long=is_long, wait=wait)
 
-    async def run_in_thread(self, work: Callable[[], T], *, is_long: bool = False) -> T:
+    async def run_in_thread(self, work: Callable[[], T], *, is_long: bool = False, wait: Wait = nullcontext) -> T:
         """Run it in a thread, however quick it may be."""
         taken_ns = self._slow_ns
 
@@ -142,7 +154,7 @@ class Pace:
 
         self._in_threads += 1
         try:
-            return await self._in_thread(timed)
+            return await self._in_thread(timed, wait=wait)
         finally:
             self._in_threads -= 1
             self._to_prove[is_long] -= taken_ns <= self._slow_ns * 2 // 3
@@ -159,6 +171,10 @@ class DirectoryPaces:
 async def in_thread(work: Callable[[], T]) -> T:
     """Run it in a thread. A cancelled call finishes first."""
     return await trio.to_thread.run_sync(_run_in_turns, work)
+
+
+async def _in_any_thread(work: Callable[[], T], *, wait: Wait) -> T:  # noqa: ARG001
+    return await in_thread(work)
 
 
 def _run_in_turns(work: Callable[[], T]) -> T:

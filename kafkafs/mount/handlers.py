@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyfuse3
 
+from kafkafs.locator.escaping import NAME_BYTES_MAX
 from kafkafs.locator.paths import RootPath
 from kafkafs.locator.views import Kind
-from kafkafs.mount.attributes import EntryMaker
-from kafkafs.mount.caching import LASTING, MOMENTARY, caching_of
+from kafkafs.mount.attributes import EntryMaker, space_of
+from kafkafs.mount.caching import LASTING, caching_of
 from kafkafs.mount.dispatch import DirectoryPaces, RequestLoop, in_thread
 from kafkafs.mount.forbidden import ForbiddenOperations
 from kafkafs.mount.guard import Refusals, guarded
@@ -22,11 +23,13 @@ from kafkafs.mount.invalidation import Growth, Watcher, forget_attributes
 from kafkafs.mount.listing import Listing, Walks, can_be_quick, is_directory_of_log, path_of_name, type_of_path
 from kafkafs.mount.open_files import FileForReading, FileForWriting, expect_seek, release, sync_log
 from kafkafs.mount.present import Present
+from kafkafs.mount.readers import KILLING, Program, Waits
 from kafkafs.tree.errors import NotPermittedError
 from kafkafs.tree.node import Attributes, Directory, Link, Stranger, WritableFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pyfuse3 import (
@@ -53,7 +56,6 @@ if TYPE_CHECKING:
     from kafkafs.tree.node import Node, NodeTree, Reading, Writing
     from storage.files import Access
 
-NAME_BYTES_MAX: Final = 255
 TARGET_BYTES_MAX: Final = 4095
 TOLD_MAX: Final = 4096
 """The kernel keeps a kilobyte for each file in a listing's reply, so a listing has at most this many."""
@@ -62,7 +64,8 @@ TOLD_MAX: Final = 4096
 class TreeOperations(ForbiddenOperations):
     """The handlers. Each ends with an answer or an error number, and none waits for new data.
 
-    `is_shared` with other users, or not; `is_durable` if a write is on disk when it returns. The caller runs `watcher`.
+    `is_shared` with other users, or not; `is_durable` if a write is on disk when it returns. The caller runs `watcher`
+    and `waits`.
     """
 
     supports_dot_lookup = False
@@ -93,28 +96,29 @@ class TreeOperations(ForbiddenOperations):
         self._entries = EntryMaker(ownership, access, self._growth, is_shared=is_shared)
         self._is_durable = is_durable
         self.listings: dict[int, Listing] = {}
+        self.waits = Waits()
         self._walks, self._paces = Walks(), DirectoryPaces()
         self._handles = count(1)
 
     # Finding
 
     @guarded()
-    async def lookup(self, parent_inode: InodeT, name: FileNameT, ctx: RequestContext) -> EntryAttributes:  # noqa: ARG002
+    async def lookup(self, parent_inode: InodeT, name: FileNameT, ctx: RequestContext) -> EntryAttributes:
         """What a name leads to."""
         if len(name) > NAME_BYTES_MAX:
             raise pyfuse3.FUSEError(errno.ENAMETOOLONG)
-        return await self._found(self.inodes[parent_inode], os.fsdecode(name))
+        return await self._found(self.inodes[parent_inode], os.fsdecode(name), ctx.pid)
 
-    async def _found(self, parent: Inode, name: str) -> EntryAttributes:
+    async def _found(self, parent: Inode, name: str, thread: int) -> EntryAttributes:
         work = partial(self._find, parent, name)
         if can_be_quick(parent.path, name):
-            node, attributes, known = await parent.quick.run(work)
+            node, attributes, known = await parent.quick.run(work, wait=partial(self._wait, thread))
         elif is_directory_of_log(parent.path, name):
             node, attributes, known = await self._paces.lookup.run(work)
         else:
             if parent.log is not None:
                 self._walks.looked_up()
-            node, attributes, known = await parent.share.run(work)
+            node, attributes, known = await parent.share.run(work, wait=partial(self._wait, thread))
         if parent.log is not None and self.watcher.known(parent.log) != known:  # it may have been removed meanwhile
             attributes = attributes._replace(is_lasting=False)
         found = self.inodes.found(parent, name, node, attributes, caching_of(node, attributes))
@@ -141,7 +145,8 @@ class TreeOperations(ForbiddenOperations):
         found = self.inodes[inode]
         readings = tuple(found.readings) if found.caching.has_pages else ()
         expect_seek(readings, ctx.pid)
-        found.attributes = await found.share.run(partial(self._present.attributes, found, readings))
+        work = partial(self._present.attributes, found, readings)
+        found.attributes = await found.share.run(work, wait=partial(self._wait, ctx.pid))
         await self._growth.told(found)
         return self._entries.of(found)
 
@@ -162,38 +167,42 @@ class TreeOperations(ForbiddenOperations):
     # Extended attributes
 
     @guarded()
-    async def getxattr(self, inode: InodeT, name: XAttrNameT, ctx: RequestContext) -> bytes:  # noqa: ARG002
+    async def getxattr(self, inode: InodeT, name: XAttrNameT, ctx: RequestContext) -> bytes:
         """Return one attribute. `security.*` and `system.*` are unsupported, so that tools ask only once."""
         if name.startswith((b"security.", b"system.")):
             raise pyfuse3.FUSEError(errno.EOPNOTSUPP)
-        if (value := (await self._xattrs(self.inodes[inode])).get(os.fsdecode(name))) is None:
+        if (value := (await self._xattrs(self.inodes[inode], ctx.pid)).get(os.fsdecode(name))) is None:
             raise pyfuse3.FUSEError(errno.ENODATA)
         return value
 
     @guarded()
-    async def listxattr(self, inode: InodeT, ctx: RequestContext) -> Sequence[XAttrNameT]:  # noqa: ARG002
+    async def listxattr(self, inode: InodeT, ctx: RequestContext) -> Sequence[XAttrNameT]:
         """The names of all."""
-        return [os.fsencode(name) for name in await self._xattrs(self.inodes[inode])]
+        return [os.fsencode(name) for name in await self._xattrs(self.inodes[inode], ctx.pid)]
 
-    async def _xattrs(self, inode: Inode) -> dict[str, bytes]:
+    async def _xattrs(self, inode: Inode, thread: int) -> dict[str, bytes]:
         def work() -> dict[str, bytes]:
             xattrs = dict((inode.kept_node or self._present.node(inode)).xattrs())
             self._present.check_granted(inode)
             return xattrs
 
-        return await (inode.quick.run(work) if inode.caching is LASTING else inode.share.run(work))
+        run = inode.quick.run if inode.caching is LASTING else inode.share.run
+        return await run(work, wait=partial(self._wait, thread))
+
+    def _wait(self, thread: int) -> AbstractContextManager[None]:
+        return self.waits.of(Program(thread))
 
     # Directories
 
     @guarded()
-    async def opendir(self, inode: InodeT, ctx: RequestContext) -> FileHandleT:  # noqa: ARG002
+    async def opendir(self, inode: InodeT, ctx: RequestContext) -> FileHandleT:
         """A descriptor of a directory."""
         found = self.inodes[inode]
         walk = None if found.log is None else self._walks.opened(found.log)
         node, footing = await self._paces.opendir.run(partial(self._listed, found, is_walk=walk is not None))
         handle = next(self._handles)
         pace = self._paces.readdir if walk is None else self._paces.walk
-        self.listings[handle] = Listing(found, node, pace, walk, footing)
+        self.listings[handle] = Listing(found, node, pace, walk, footing, partial(self._wait, ctx.pid))
         return handle
 
     @guarded(is_open=True)
@@ -244,7 +253,7 @@ class TreeOperations(ForbiddenOperations):
         """Make a topic or a partition."""
         parent, text = self.inodes[parent_inode], os.fsdecode(name)
         await in_thread(lambda: self._directory(parent).make(text))
-        return await self._found(parent, text)
+        return await self._found(parent, text, thread=0)  # it was made, whatever comes meanwhile
 
     @guarded(is_write=True)
     async def rmdir(self, parent_inode: InodeT, name: FileNameT, ctx: RequestContext) -> None:  # noqa: ARG002
@@ -274,19 +283,20 @@ class TreeOperations(ForbiddenOperations):
         if flags & (os.O_ACCMODE | os.O_TRUNC) != os.O_RDONLY:
             return await self._open_for_writing(found, flags)
         sync = partial(sync_log, self._tree, found)
+        opened = partial(self._open_lasting, found, ctx.pid)
         if found.caching is LASTING:
-            file = FileForReading(found, None, partial(self._open_lasting, found), sync, thread=ctx.pid)
+            file = FileForReading(found, None, opened, sync, self.waits, thread=ctx.pid)
             return pyfuse3.FileInfo(fh=self._opened(file), keep_cache=True)
-        opened = partial(self._open_lasting, found)
         # What is opened again through /proc has the kernel's pages of the first descriptor, and so its bytes.
         first = found.readings[0] if found.readings and not found.caching.is_shared else None
         if first is not None:
             found.readings.append(first)  # so that it stays open meanwhile
         try:
-            reading, size_bytes = await found.share.run(partial(self._open_changing, found, first))
+            work = partial(self._present.opened_with_size, found, first)
+            reading, size_bytes = await found.share.run(work, wait=partial(self._wait, ctx.pid))
             await self._growth.opened(found, reading, size_bytes)
             is_direct = size_bytes is None or not found.caching.has_pages
-            file = FileForReading(found, reading, opened, sync, thread=ctx.pid, is_direct=is_direct)
+            file = FileForReading(found, reading, opened, sync, self.waits, thread=ctx.pid, is_direct=is_direct)
         finally:
             if first is not None:
                 release(found, first)
@@ -300,17 +310,9 @@ class TreeOperations(ForbiddenOperations):
         self.open_files[handle] = file
         return handle
 
-    async def _open_lasting(self, inode: Inode) -> Reading:
-        return await inode.quick.run(lambda: self._present.opened(inode, inode.kept_node))
-
-    def _open_changing(self, inode: Inode, first: Reading | None) -> tuple[Reading, int | None]:
-        if first is not None:
-            self._present.check_granted(inode)
-            return first, first.size_bytes()
-        reading = self._present.opened(inode)
-        if inode.caching is MOMENTARY:
-            inode.kept_node = None
-        return reading, reading.size_bytes()
+    async def _open_lasting(self, inode: Inode, thread: int) -> Reading:
+        wait = partial(self.waits.of, Program(thread, KILLING))  # a process may have it mapped
+        return await inode.quick.run(lambda: self._present.opened(inode, inode.kept_node), wait=wait)
 
     async def _open_for_writing(self, inode: Inode, flags: int) -> FileInfo:
         def opened() -> Writing:
@@ -388,9 +390,4 @@ class TreeOperations(ForbiddenOperations):
     @guarded()
     async def statfs(self, ctx: RequestContext) -> StatvfsData:  # noqa: ARG002
         """The space of the file system that the first log directory is on."""
-        found = await in_thread(partial(os.statvfs, self._place))
-        data = pyfuse3.StatvfsData()
-        for field in ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_favail"):
-            setattr(data, field, getattr(found, field))
-        data.f_namemax = NAME_BYTES_MAX
-        return data
+        return space_of(await in_thread(partial(os.statvfs, self._place)))

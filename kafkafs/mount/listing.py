@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import stat
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from threading import Lock
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
     from kafkafs.locator.paths import LogPath, TreePath
-    from kafkafs.mount.dispatch import Pace
+    from kafkafs.mount.dispatch import Pace, Wait
     from kafkafs.mount.inodes import Inode
     from kafkafs.tree.node import Directory
 
@@ -112,11 +113,18 @@ class Walks:
 class Listing:
     """An open directory: its entries by their positions as they were when it was opened, `.` and `..` first.
 
-    `pace` is that of recent listings, and `footing` that of its log before it was opened.
+    `pace` is that of recent listings, `footing` that of its log before it was opened, and `wait` makes the block in
+    which a request waits for a thread.
     """
 
     def __init__(
-        self, inode: Inode, directory: Directory, pace: Pace, walk: Walk | None = None, footing: Hashable = None
+        self,
+        inode: Inode,
+        directory: Directory,
+        pace: Pace,
+        walk: Walk | None = None,
+        footing: Hashable = None,
+        wait: Wait = nullcontext,
     ) -> None:
         self.inode = inode
         self.walk = walk
@@ -125,6 +133,7 @@ class Listing:
         path = inode.path
         self._is_of_records = isinstance(path, PartitionDirectoryPath) and path.view in (View.OFFSET, View.DAMAGE)
         self._pace = pace
+        self._wait = wait
         self._entries: Iterator[Entry] = iter(())
         self._start = 0
         self._window: list[Entry] = []
@@ -163,7 +172,8 @@ class Listing:
             # What decodes records may need much memory, for which the event loop cannot wait. A walk tries, as it has
             # much to list: its pace begins again in a thread.
             is_tried = not self._is_of_records or (is_first and self.walk is not None)
-            chunk, self._is_ended = await (self._pace.run(work) if is_tried else self.inode.quick.run_in_thread(work))
+            run = self._pace.run if is_tried else self.inode.quick.run_in_thread
+            chunk, self._is_ended = await run(work, wait=self._wait)
             is_first = False
             dropped = max(len(self._window) + len(chunk) - _WINDOW_NAMES, 0)
             self._window = self._window[dropped:] + chunk

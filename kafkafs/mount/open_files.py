@@ -15,7 +15,7 @@ from kafkafs.content.patience import READ_S
 from kafkafs.locator.paths import PartitionFilePath
 from kafkafs.locator.views import View
 from kafkafs.mount.dispatch import Turn, in_thread
-from kafkafs.mount.readers import ReaderPatience, process_of
+from kafkafs.mount.readers import Program, ReaderPatience, process_of
 from kafkafs.tree.node import WritableFile
 from kafkafs.tree.rendered_run import RunReading
 from kafkafs.tree.stream_file import StreamReading
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from kafkafs.mount.dispatch import Pace, RequestLoop
     from kafkafs.mount.inodes import Inode
+    from kafkafs.mount.readers import Waits
     from kafkafs.tree.node import NodeTree, Reading, Writing
 
 Result = TypeVar("Result")
@@ -71,11 +72,14 @@ class FileForReading:
         reading: Reading | None,
         open_now: Callable[[], Awaitable[Reading]],
         sync: Callable[[], None],
+        waits: Waits,
         *,
         thread: int,
         is_direct: bool = False,
     ) -> None:
         self.inode = inode
+        self._waits = waits
+        self._thread = thread
         self._process = process_of(thread) if isinstance(reading, RunReading) else 0
         self._limit_s = READ_S if is_direct else inf  # a short read is the file's end to the kernel where it has pages
         self._reading = reading
@@ -106,10 +110,12 @@ class FileForReading:
     async def _read(self, reading: Reading, position: int, size_bytes: int) -> Buffer:
         data = reading.read_soon(position, size_bytes)
         if data is None:
+            patience = self._patience()
             work = partial(reading.read, position, size_bytes)
             if isinstance(reading, RunReading):
-                work = partial(reading.read, position, size_bytes, self._patience())
-            data = await self.inode.share.run(work, may_abandon=True)
+                work = partial(reading.read, position, size_bytes, patience)
+            program = Program(self._process or self._thread, patience.signals, is_catching=True)
+            data = await self.inode.share.run(work, wait=partial(self._waits.of, program), may_abandon=True)
         return data
 
     def _patience(self) -> ReaderPatience:

@@ -61,6 +61,16 @@ class Present:
             raise
         return reading
 
+    def opened_with_size(self, inode: Inode, first: Reading | None) -> tuple[Reading, int | None]:
+        """Open a file that changes, or take the first descriptor's reading; return the size, too."""
+        if first is not None:
+            self.check_granted(inode)
+            return first, first.size_bytes()
+        reading = self.opened(inode)
+        if inode.caching is MOMENTARY:
+            inode.kept_node = None
+        return reading, reading.size_bytes()
+
     def attributes(self, inode: Inode, readings: Sequence[Reading]) -> Attributes:
         """Return what `stat` says now. An open file keeps its attributes even if its name is gone."""
         attributes, failure = inode.attributes, None

@@ -174,6 +174,7 @@ class Session:
             MEMORY.never_lease_here()
             await nursery.start(self._end_on_signal, nursery.cancel_scope, ending)
             nursery.start_soon(self._operations.watcher.run)
+            nursery.start_soon(self._operations.waits.run)
             nursery.start_soon(LongRequests(self._operations).run)
             nursery.start_soon(Quiet(self._give_back, self._give_back_caches, self._used_s).run)
             nursery.start_soon(self._say_when_it_answers, ready)

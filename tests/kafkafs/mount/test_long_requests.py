@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 from mounts import DEADLINE_S
+from trio.testing import wait_all_tasks_blocked
 from waiting import until
 
 from kafkafs.mount import long_requests
-from kafkafs.mount.readers import is_told_to_end
+from kafkafs.mount.dispatch import SHARE_THREADS, Share
+from kafkafs.mount.readers import Program, Waits, is_told_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +75,30 @@ def test_a_signal_that_is_caught_lets_the_read_go_on(mounted: Mounted) -> None:
 
 
 @pytest.mark.usefixtures("reader")
+def test_a_signal_ends_programs_that_wait_for_a_thread(mounted: Mounted) -> None:
+    """All threads of the partition are in reads that do not end."""
+    programs = [subprocess.Popen(["cat", mounted.path / "orders/0/keys"]) for _ in range(SHARE_THREADS + 1)]
+
+    def is_stat_waiting() -> bool:
+        program = subprocess.Popen(["stat", mounted.path / "orders/0/producers"], stdout=subprocess.DEVNULL)
+        with suppress(subprocess.TimeoutExpired):
+            program.wait(2)
+            return False
+        programs.append(program)
+        return True
+
+    try:
+        mounted.until(is_stat_waiting)
+        for program in programs[::-1]:  # the last one has no thread while the others read
+            program.terminate()
+            assert program.wait(DEADLINE_S) == -signal.SIGTERM
+    finally:
+        mounted.run("echo open endless >> gates/0/append")
+        for program in programs:
+            program.wait(DEADLINE_S)
+
+
+@pytest.mark.usefixtures("reader")
 def test_the_log_says_how_far_a_long_read_is(mounted: Mounted) -> None:
     line = re.compile(r" INFO read of /orders/0/keys has taken (\d+) s so far, at offset (\d+)$", re.MULTILINE)
     mounted.until(lambda: len(line.findall(mounted.said())) >= 2)
@@ -87,17 +118,61 @@ def test_the_log_says_how_far_a_long_read_is(mounted: Mounted) -> None:
 )
 def test_which_signals_count(number: signal.Signals, is_blocked: bool, expected: bool) -> None:
     """A stopped process has its signals before it when it is continued."""
-    command = [sys.executable, "-c", BLOCKING.format([int(number)] if is_blocked else [])]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with stopped(BLOCKING.format([int(number)] if is_blocked else [])) as process:
+        process.send_signal(number)
+        assert is_told_to_end(process.pid) == expected
+
+
+def test_a_signal_that_is_caught_may_not_count() -> None:
+    with stopped("import signal; signal.signal(signal.SIGTERM, print); print('ready', flush=True); input()") as process:
+        process.send_signal(signal.SIGTERM)
+        assert is_told_to_end(process.pid)
+        assert not is_told_to_end(process.pid, is_catching=False)
+
+
+@contextmanager
+def stopped(program: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program that says "ready", and stop it then, so that its signals wait."""
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
             process.send_signal(signal.SIGSTOP)
             until(lambda: "T (stopped)" in Path(f"/proc/{process.pid}/status").read_text(), "it does not stop")
-            process.send_signal(number)
-            assert is_told_to_end(process.pid) == expected
+            yield process
         finally:
             process.kill()
+
+
+def test_only_the_requests_of_a_program_that_is_told_to_end_stop_waiting() -> None:
+    async def main() -> None:
+        share, waits, is_over = Share(), Waits(), Event()
+        answers: list[object] = []
+
+        async def request(program: Program) -> None:
+            try:
+                answers.append(await share.run(lambda: program.thread, wait=partial(waits.of, program)))
+            except InterruptedError as error:
+                answers.append(error.errno)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(waits.run)
+            async with trio.open_nursery() as requests:
+                for _ in range(SHARE_THREADS):
+                    requests.start_soon(share.run, is_over.wait)
+                await wait_all_tasks_blocked()
+                requests.start_soon(request, Program(process.pid))
+                requests.start_soon(request, Program(os.getpid()))
+                while not answers:
+                    await trio.sleep(0)
+                assert answers == [errno.EINTR]
+                is_over.set()
+            assert answers == [errno.EINTR, os.getpid()]
+            nursery.cancel_scope.cancel()
+
+    with stopped(BLOCKING.format([])) as process:
+        process.send_signal(signal.SIGTERM)
+        trio.run(main)
 
 
 def test_a_process_that_is_gone_or_unknown_is_not_told_to_end() -> None:
