@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from storage.record import Batch, LeasedBuffer, LegacyBatch, LegacyEntry, Record
 
 RUN_LINES: Final = 1024
+RUN_BYTES: Final = 1024 * 1024
+"""How many bytes of lines are held, and the last line: a small record may have a long one."""
 GAPS_KEPT: Final = 100_000
 
 _FRAME: Final = Struct(">qiib")  # offset, length, leader epoch or CRC, magic
@@ -208,14 +210,17 @@ class LogDump:
         is_valid = batch.crc_matches
         self.damaged |= not is_valid
         run: list[bytes | LeasedBuffer] = []
+        room_bytes = RUN_BYTES
         # Within bounds, a batch is of interest only for its records and for damage.
         is_of_interest = not (self._bounded and self._selection.with_records)
         try:
             for line in self._lines(batch, is_valid=is_valid):
                 run.append(line)
-                if len(run) == RUN_LINES:
+                room_bytes -= len(line)
+                if len(run) == RUN_LINES or room_bytes <= 0:
                     yield run
                     run = []
+                    room_bytes = RUN_BYTES
                     is_of_interest = True
         except MemoryBudgetError:
             raise

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkafs.dump.log_dump import GAPS_KEPT, RUN_LINES, Bounds, Gaps, LogDump, Selection
+from kafkafs.dump.json_form import JsonForm
+from kafkafs.dump.log_dump import GAPS_KEPT, RUN_BYTES, RUN_LINES, Bounds, Gaps, LogDump, Selection
 from kafkafs.dump.text import TextForm
 from storage.testing.batch_codec import (
     DELETE_HORIZON,
@@ -242,6 +243,16 @@ def test_runs_of_lines_are_short_however_large_the_batch() -> None:
     found = Outcome(batch(0, 3 * RUN_LINES))
     assert len(found.offsets) == 3 * RUN_LINES + 1
     assert max(map(len, found.runs)) == RUN_LINES
+
+
+def test_runs_of_long_lines_are_short() -> None:
+    """A header of two bytes takes twenty in a line of JSON, so a run of many records would take a hundred megabytes."""
+    many = [replace(record, headers=(("", b""),) * 5000) for record in records(0, RUN_LINES // 2)]
+    data = encode_batch(batch_of(many, attributes=ZSTD))
+    runs = list(LogDump(MemoryFile(data), JsonForm(), Selection()))
+    sizes_bytes = [sum(map(len, run)) for run in runs]
+    assert sum(sizes_bytes) > 40 * RUN_BYTES
+    assert max(sizes_bytes) < 2 * RUN_BYTES
 
 
 def test_gaps_are_reported_from_the_last_to_the_first() -> None:
