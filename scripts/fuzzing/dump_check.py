@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from fuzzing.findings import Finding
-from fuzzing.limits import OUTPUT_BYTES_MAX, within_limits
+from fuzzing.limits import OUTPUT_BYTES_MAX, each_within_limits, within_limits
 from kafkafs.dump.json_form import JsonForm
 from kafkafs.dump.log_dump import Bounds, LogDump, Selection
 from kafkafs.dump.text import TextForm
@@ -32,8 +32,8 @@ REPLACEMENT = "\ufffd".encode()
 
 def check_dumps(file: ReadableFile, log: LogReading, choice: int) -> None:
     """Raise `Finding` unless dumps of everything show what was read; one of a part of it has only to come to an end."""
-    within_limits(lambda: _check_json(file, log))
-    within_limits(lambda: _check_text(file, log))
+    _check_json(file, log)
+    _check_text(file, log)
     within_limits(lambda: _dump_some(file, choice))
 
 
@@ -47,7 +47,7 @@ def is_damaged(reading: BatchReading) -> bool:
 def _check_json(file: ReadableFile, log: LogReading) -> None:
     dump = LogDump(file, JsonForm(), Selection(), limit_bytes=OUTPUT_BYTES_MAX)
     shown: list[tuple[str, int]] = []
-    for run in dump:
+    for run in each_within_limits(dump):
         for line in run:
             fields = json.loads(line)
             if fields["type"] == "batch":
@@ -69,7 +69,7 @@ def _check_json(file: ReadableFile, log: LogReading) -> None:
 
 def _check_text(file: ReadableFile, log: LogReading) -> None:
     groups: list[list[bytes]] = []
-    for run in LogDump(file, TextForm(), Selection(), limit_bytes=OUTPUT_BYTES_MAX):
+    for run in each_within_limits(LogDump(file, TextForm(), Selection(), limit_bytes=OUTPUT_BYTES_MAX)):
         for line in run:
             if line.startswith((b"baseOffset: ", b"offset: ")):
                 groups.append([])

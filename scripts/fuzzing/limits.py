@@ -7,13 +7,14 @@ import re
 import resource
 import time
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from fuzzing.findings import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -34,13 +35,31 @@ def within_limits(read: Callable[[], T]) -> T:
     peak = _peak_bytes()
     started = time.process_time()
     result = read()
-    seconds = time.process_time() - started
+    _check(time.process_time() - started, peak)
+    return result
+
+
+def each_within_limits(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items, unless making all of them takes too much time. What the caller does with them does not count."""
+    peak = _peak_bytes()
+    seconds = 0.0
+    iterator = iter(items)
+    while True:
+        started = time.process_time()
+        made = list(islice(iterator, 1))
+        seconds += time.process_time() - started
+        if not made:
+            break
+        yield made.pop()
+    _check(seconds, peak)
+
+
+def _check(seconds: float, peak_before: int) -> None:
     if seconds > SECONDS_MAX:
         raise Finding("an input takes too long", f"{seconds:.1f} s")
-    growth = _peak_bytes() - peak
+    growth = _peak_bytes() - peak_before
     if growth > GROWTH_BYTES_MAX and not INSTRUMENTED:
         raise Finding("an input takes too much memory", f"{growth >> 20} MiB more than all before it")
-    return result
 
 
 class Growth:
