@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kafkafs.locator.paths import PartitionPath
 from kafkafs.locator.times import Instant
-from kafkafs.tree.log_fact import LogFact, is_long_to_read
+from kafkafs.tree.log_fact import LOOKED_AT_MAX, LogFact, is_long_to_read
 from storage.errors import MemoryBudgetError, StorageError
 from storage.files import as_uri
 from storage.ids import format_id
 from storage.log import read_topic_id
 from storage.log_dir import OffsetCheckpoint
-from storage.segment import SEGMENT_KINDS, Kind
+from storage.segment import SEGMENT_KINDS, Kind, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,9 +86,11 @@ class InfoFile(LogFact):
         return None if written is None else min(written, view.end_offset)
 
     def _index_bytes(self, view: LogView) -> int:
-        names = frozenset(self._source.log.directory.names())  # most segments lack an index: look at no missing file
         kinds = [kind for kind in SEGMENT_KINDS if kind is not Kind.LOG]
-        files = ((segment, kind) for segment in view.segments for kind in kinds if segment.name(kind) in names)
+        files = ((segment, kind) for segment in view.segments for kind in kinds)
+        if len(view.segments) > LOOKED_AT_MAX:  # most of so many lack an index
+            names = set(map(str, parsed(self._source.log.directory.names())))
+            files = ((segment, kind) for segment, kind in files if segment.name(kind) in names)
         looks = (segment.own_files.status(kind) for segment, kind in files)
         return sum(status.size_bytes for status in looks if status is not None)
 

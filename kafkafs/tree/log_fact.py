@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from storage.log_dir import OffsetCheckpoint
 
 
+LOOKED_AT_MAX: Final = 1000
+"""Of how many segments the files are looked at one by one: of more, the directory is listed to find which there are.
+
+It may have very many other names.
+"""
 _PRODUCERS_MAX: Final = 50_000
 """How many producers a `stat` decodes and prints to tell a size: it takes a fifth of a second."""
 _REFERENCE_BYTES: Final = 8

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from storage.cluster import QUORUM_STATE_NAME, is_metadata_snapshot
 from storage.errors import missing_file
 from storage.files import Access, NamedFiles, access_of
-from storage.log import EPOCHS_NAME
-from storage.segment import parse_name
+from storage.log import is_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +34,6 @@ _KEPT_S: Final = 1.0
 _KEPT_MAX_S: Final = 5.0
 _SHARE: Final = 100
 """How many times as long as finding something takes it is kept, by the processor's time and within the bounds above."""
-_PARTITION_METADATA_NAME: Final = "partition.metadata"
 
 T = TypeVar("T")
 
@@ -274,6 +272,5 @@ class Rights:
 
 
 def _is_of_log(name: str) -> bool:
-    if parse_name(name) is not None or name in (EPOCHS_NAME, _PARTITION_METADATA_NAME):
-        return True
-    return name == QUORUM_STATE_NAME or is_metadata_snapshot(name)  # `.kafkafs/cluster` and `config` show them
+    # `.kafkafs/cluster` and `config` show the files of a metadata log.
+    return is_of_log(name) or name == QUORUM_STATE_NAME or is_metadata_snapshot(name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkafs.tree.log_fact import HeldStates, ProducerFact, age_s
+from kafkafs.tree.log_fact import LOOKED_AT_MAX, HeldStates, ProducerFact, age_s
 from kafkafs.tree.tab_separated import table_pieces
 from storage.errors import MemoryBudgetError, StorageError
 from storage.log import marker_of
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 ABORTED_MAX: Final = 1000
 """How many aborted transactions are listed."""
-_LOOKED_AT_MAX: Final = 1000
 
 _NAMES: Final = (
     "state",
@@ -73,11 +72,8 @@ class TransactionsFile(ProducerFact):
             count *= 2
 
     def _index_bases(self, view: LogView) -> list[int]:
-        """The segments that have a transaction index, the last one first.
-
-        A few are looked at, as the directory may have very many other names.
-        """
-        if len(view.segments) <= _LOOKED_AT_MAX:
+        """The segments that have a transaction index, the last one first."""
+        if len(view.segments) <= LOOKED_AT_MAX:
             newest_first = reversed(view.segments)
             return [each.base_offset for each in newest_first if each.own_files.status(Kind.TRANSACTION_INDEX)]
         return sorted(

@@ -241,12 +241,13 @@ class Directory(ABC):
             if is_meant(name) and status.is_file and self.refusal(name, status) is None
         }
 
-    def strangers(self) -> dict[str, SpecialFileError]:
+    def strangers(self, is_opened: Callable[[str], bool] = lambda _: True) -> dict[str, SpecialFileError]:
         """Return the names in it of what is no file or directory of its own, each with the error that opening raises.
 
-        No file is opened.
+        Of regular files only those are looked at that the caller may open by their names. No file is opened.
         """
-        found = ((name, self.refusal(name, status)) for name, status in self.statuses().items())
+        statuses = self.statuses().items()
+        found = ((name, self.refusal(name, each)) for name, each in statuses if not each.is_file or is_opened(name))
         return {name: error for name, error in found if error is not None}
 
     def refusal(self, name: str, status: FileStatus, place: int = -1) -> SpecialFileError | None:

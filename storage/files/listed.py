@@ -80,15 +80,23 @@ class ListedDirectory(Directory):
                 accesses.add(Access(found.st_uid, found.st_gid, mode & (0o700 if has_list else 0o777)))
         return accesses
 
-    def strangers(self) -> dict[str, SpecialFileError]:
+    def strangers(self, is_opened: Callable[[str], bool] = lambda _: True) -> dict[str, SpecialFileError]:
         """Return the names in it of what is no file or directory of its own, each with the error that opening raises.
 
-        Of a million files with one name each, nothing is made.
+        Of regular files only those are looked at that the caller may open by their names. Of a million files with one
+        name each, nothing is made.
         """
         strangers = {}
         with self.listed() as descriptor:
-            for name, found in _found_in(descriptor, lambda _: True):
-                if stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
+            for entry in _entries_in(descriptor):
+                # The listing tells which kind each is, so most need no look.
+                if entry.is_file(follow_symlinks=False):
+                    if not is_opened(entry.name):
+                        continue
+                elif entry.is_dir(follow_symlinks=False):
+                    continue
+                name, found = entry.name, _status(entry)
+                if found is None or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
                     continue
                 error = self.refusal(name, FileStatus.of(found), descriptor)
                 if error is not None:
@@ -132,12 +140,16 @@ def names_in(descriptor: int) -> list[str]:
 
 def _found_in(descriptor: int, is_meant: Callable[[str], bool]) -> Iterator[tuple[str, os.stat_result]]:
     for entry in _entries_in(descriptor):
-        if is_meant(entry.name):
-            try:
-                found = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:  # it was removed since
-                continue
+        if is_meant(entry.name) and (found := _status(entry)) is not None:
             yield entry.name, found
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """Return the status of what is in a directory; None if it was removed since it was listed."""
+    try:
+        return entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 def _entries_in(descriptor: int) -> Iterator[os.DirEntry[str]]:

@@ -5,6 +5,7 @@ from storage.log.appending import Appended
 from storage.log.awake_logs import DESCRIPTORS_A_LOG, AwakeLogs
 from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
 from storage.log.followed_log import FollowedLog
+from storage.log.listed_names import is_of_log
 from storage.log.log import Log
 from storage.log.partition_metadata import PARTITION_METADATA_NAME, read_topic_id
 from storage.log.past_damage import batches_past_damage
@@ -41,6 +42,7 @@ __all__ = [
     "TransactionEnd",
     "batches_past_damage",
     "counted_ranges",
+    "is_of_log",
     "log_statistics",
     "marker_of",
     "may_begin_at",

@@ -93,6 +93,11 @@ def parsed(texts: Iterable[str]) -> Iterator[FileName]:
             yield name
 
 
+def is_of_segment(text: str) -> bool:
+    """True if a name in a partition's directory is that of a segment's file or a snapshot, in place or not."""
+    return text[_DIGITS : _DIGITS + 1] == "." and parse_name(text) is not None
+
+
 def live_offsets(texts: Iterable[str], kind: Kind) -> list[int]:
     """Return the offsets in the names of a kind's files that are in place, ascending; for logs the segments' bases."""
     return sorted(name.offset for name in parsed(texts) if name.kind is kind and name.suffix is FileSuffix.LIVE)

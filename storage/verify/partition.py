@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from storage.errors import CorruptCheckpointError, LogChangedError
-from storage.log.epochs import EPOCHS_NAME, LeaderEpochs, may_begin_at
-from storage.log.partition_metadata import PARTITION_METADATA_NAME
-from storage.segment.names import FileName, Kind, live_offsets, parse_name
+from storage.log.epochs import LeaderEpochs, may_begin_at
+from storage.log.listed_names import is_of_log
+from storage.segment.names import FileName, Kind, live_offsets
 from storage.verify.context import PartitionContext, SegmentExpectation
 from storage.verify.finding import Finding, Severity, unreadable
 from storage.verify.outline_check import OutlineCheck
@@ -201,8 +201,4 @@ def _listed(directory: Directory) -> dict[str, FileStatus]:
     Raises an `OSError` if it cannot be listed.
     """
     found = directory.statuses().items()
-    return {name: status for name, status in found if not status.is_directory or _is_of_log(name)}
-
-
-def _is_of_log(name: str) -> bool:
-    return parse_name(name) is not None or name in (EPOCHS_NAME, PARTITION_METADATA_NAME)
+    return {name: status for name, status in found if not status.is_directory or is_of_log(name)}

@@ -126,6 +126,7 @@ SURFACE = {
         "TransactionEnd",
         "batches_past_damage",
         "counted_ranges",
+        "is_of_log",
         "log_statistics",
         "marker_of",
         "may_begin_at",

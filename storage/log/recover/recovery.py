@@ -17,6 +17,7 @@ from storage.errors import CorruptBatchError, CorruptIndexError
 from storage.log.epoch_entries import EpochStart
 from storage.log.epochs import LeaderEpochs
 from storage.log.leftovers import remove_leftovers
+from storage.log.listed_names import is_of_log
 from storage.log.recover.epochs import EpochsRecovery, framed_batches
 from storage.log.recover.producers import ProducersRecovery
 from storage.log.recover.report import FoundLog, RecoveryReport, Repair, Step
@@ -93,7 +94,7 @@ def recover_log(
 
 def refuse_strangers(directory: Directory) -> None:
     """Raise `SpecialFileError` if there is a link in the directory, which may lead out of the store, or the like."""
-    strangers = directory.strangers()
+    strangers = directory.strangers(is_of_log)
     if strangers:
         raise strangers[min(strangers)]
 

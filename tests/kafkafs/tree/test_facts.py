@@ -10,7 +10,7 @@ from memory_logs import DIRECTORY, NOW_MS, PRODUCER_EXPIRATION_MS, LogOnMemory, 
 
 from kafkafs.locator.paths import PartitionFilePath, PartitionPath, TopicPath
 from kafkafs.locator.views import View
-from kafkafs.tree import log_fact
+from kafkafs.tree import info_file, log_fact
 from kafkafs.tree.epochs_file import EpochsFile
 from kafkafs.tree.info_file import InfoFile
 from kafkafs.tree.log_source import LogSource
@@ -93,6 +93,20 @@ def memory() -> Memory:
 
 
 # A log with known contents
+
+
+def test_info_adds_up_the_indexes_of_few_segments_and_of_many(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        memory.produce(b"a" * 100, number, producer_id=1)
+        memory.log.roll()
+    directory = memory.files.directory(DIRECTORY)
+    sizes = [status.size_bytes for name, status in directory.statuses().items() if name.endswith("index")]
+    assert len(sizes) >= 6
+    for source in (memory.source(), memory.followed()):
+        assert info(source, memory.clock)["index.bytes"] == str(sum(sizes))
+        with monkeypatch.context() as patch:
+            patch.setattr(info_file, "LOOKED_AT_MAX", 2)
+            assert info(source, memory.clock)["index.bytes"] == str(sum(sizes))
 
 
 def test_transactions_tells_the_open_ones_first_and_the_latest_abort_next(memory: Memory) -> None:
