@@ -253,7 +253,7 @@ class TreeOperations(ForbiddenOperations):
         """Make a topic or a partition."""
         parent, text = self.inodes[parent_inode], os.fsdecode(name)
         await in_thread(lambda: self._directory(parent).make(text))
-        return await self._found(parent, text, thread=0)  # it was made, whatever comes meanwhile
+        return await self._found(parent, text, thread=0)  # the directory is made: no signal ends this request
 
     @guarded(is_write=True)
     async def rmdir(self, parent_inode: InodeT, name: FileNameT, ctx: RequestContext) -> None:  # noqa: ARG002

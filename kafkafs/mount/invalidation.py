@@ -18,6 +18,7 @@ import trio
 from kafkafs.locator.views import View
 from kafkafs.mount.caching import GROWING, LOOK_S
 from kafkafs.mount.dispatch import in_thread
+from kafkafs.mount.log import FailedLooks
 from kafkafs.mount.tails import Tail
 from kafkafs.tree.errors import TreeError
 from storage.errors import StorageError
@@ -169,16 +170,13 @@ class Watcher:
 
     async def run(self) -> None:
         """Look until cancelled. A look that fails ends no mount: it is logged, and the next one is tried."""
-        level = logging.ERROR
+        failed = FailedLooks("changes")
         while True:
             with trio.move_on_after(LOOK_S):
                 await self._wake.wait()
             self._wake = trio.Event()
-            try:
+            with failed.logged():
                 await self.look()
-            except Exception:
-                log.log(level, "a look for changes ended with an error: this is a bug in kafkafs", exc_info=True)
-                level = logging.DEBUG
 
     async def look(self) -> None:
         """Invalidate what is outdated in the kernel, and what it need not know; keep up with open files that grow."""

@@ -6,13 +6,14 @@ import logging
 import os
 import time
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from kafkafs.plain_text import PlainFormatter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 LINES_MAX: Final = 1000
@@ -21,6 +22,8 @@ FILE_MODE: Final = 0o640
 DIRECTORY_MODE: Final = 0o750
 _FORMAT: Final = "%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s"
 _TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%S"
+
+log: Final = logging.getLogger("kafkafs.mount")
 
 
 class RecentLines(logging.Handler):
@@ -42,6 +45,24 @@ class RecentLines(logging.Handler):
         with self._guard:
             lines = list(self._lines)
         return "".join(f"{line}\n" for line in lines).encode(errors="replace")
+
+
+class FailedLooks:
+    """Logs looks of one kind that fail, which end no mount: the first as an error, and later ones to debug."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._level = logging.ERROR
+
+    @contextmanager
+    def logged(self) -> Iterator[None]:
+        """Log an error of the block. The caller goes on."""
+        try:
+            yield
+        except Exception:
+            message = "a look for %s ended with an error: this is a bug in kafkafs"
+            log.log(self._level, message, self._what, exc_info=True)
+            self._level = logging.DEBUG
 
 
 class StandardErrorFile(logging.Handler):

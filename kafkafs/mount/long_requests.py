@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from kafkafs.mount.log import FailedLooks
+
 if TYPE_CHECKING:
     from kafkafs.mount.dispatch import Waiting
     from kafkafs.mount.handlers import TreeOperations
@@ -39,14 +41,11 @@ class LongRequests:
 
     async def run(self) -> None:
         """Look until cancelled. A look that fails ends no mount."""
-        level = logging.ERROR
+        failed = FailedLooks("long requests")
         while True:
             await trio.sleep(LOOK_S)
-            try:
+            with failed.logged():
                 self.look(perf_counter_ns())
-            except Exception:
-                log.log(level, "a look for long requests ended with an error: this is a bug in kafkafs", exc_info=True)
-                level = logging.DEBUG
 
     def look(self, now_ns: int) -> None:
         """Log the requests that have had no line for a while."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from kafkafs.content.patience import Patience
+from kafkafs.mount.log import FailedLooks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,7 +42,7 @@ _MASK: Final = re.compile(rb"^(SigPnd|ShdPnd|SigBlk|SigIgn|SigCgt):\s*([0-9a-f]+
 class ReaderPatience(Patience):
     """The patience of a read for one process, whose number is 0 if it is not known here.
 
-    Of a file that may be mapped only SIGKILL counts, and what is as final: an error kills the process that maps it.
+    Of a file that may be mapped only SIGKILL counts: an error kills the process that maps it.
     """
 
     def __init__(self, process: int, limit_s: float = inf, *, may_be_mapped: bool = False) -> None:
@@ -63,8 +64,8 @@ class ReaderPatience(Patience):
 class Program(NamedTuple):
     """A process that waits for an answer, by the number of any of its threads, and the signals that count for it.
 
-    Of a request that never fails with EINTR as programs expect, these are only the ones that the program does not
-    catch, which end it before it sees the error.
+    Signals that the program catches count only if `is_catching`. Programs expect EINTR of reads; of other requests only
+    signals that are not caught count, which end the program before it sees the error.
     """
 
     thread: int
@@ -100,21 +101,26 @@ class Waits:
             raise _interrupted()
 
     async def run(self) -> None:
-        """Look for signals while requests wait, until cancelled."""
+        """Look for signals while requests wait, until cancelled. A look that fails ends no mount."""
+        failed = FailedLooks("signals")
         limiter = trio.CapacityLimiter(1)  # the threads of requests may all be taken
         while True:
             if not self._waiting:
                 self._begun = trio.Event()
                 await self._begun.wait()
             await trio.sleep(LOOK_S)
-            looked_at = list(islice(self._waiting.items(), _WAITS_MAX))
-            programs = {program for _, program in looked_at}
-            ending = await trio.to_thread.run_sync(_told_to_end, programs, limiter=limiter)
-            for scope, program in looked_at:
-                if program in ending:
-                    scope.cancel()
-                elif scope in self._waiting:
-                    self._waiting[scope] = self._waiting.pop(scope)
+            with failed.logged():
+                await self._look(limiter)
+
+    async def _look(self, limiter: trio.CapacityLimiter) -> None:
+        looked_at = list(islice(self._waiting.items(), _WAITS_MAX))
+        programs = {program for _, program in looked_at}
+        ending = await trio.to_thread.run_sync(_told_to_end, programs, limiter=limiter)
+        for scope, program in looked_at:
+            if program in ending:
+                scope.cancel()
+            elif scope in self._waiting:
+                self._waiting[scope] = self._waiting.pop(scope)
 
 
 def _told_to_end(programs: Iterable[Program]) -> set[Program]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from mounts import DEADLINE_S
 from trio.testing import wait_all_tasks_blocked
 from waiting import until
 
-from kafkafs.mount import long_requests
+from kafkafs.mount import long_requests, readers
 from kafkafs.mount.dispatch import SHARE_THREADS, Share
 from kafkafs.mount.readers import Program, Waits, is_told_to_end
 
@@ -144,16 +145,31 @@ def stopped(program: str) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def test_only_the_requests_of_a_program_that_is_told_to_end_stop_waiting() -> None:
+@pytest.mark.parametrize("failures", [0, 2])
+def test_only_the_requests_of_a_program_that_is_told_to_end_stop_waiting(
+    failures: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A look that fails is logged once, and the next one is tried."""
+    look, looks = readers._told_to_end, count()
+
+    def look_later(programs: set[Program]) -> set[Program]:
+        if next(looks) < failures:
+            raise RuntimeError("can't start new thread")
+        return look(programs)
+
+    monkeypatch.setattr(readers, "_told_to_end", look_later)
+
     async def main() -> None:
         share, waits, is_over = Share(), Waits(), Event()
         answers: list[object] = []
+        is_answered = trio.Event()
 
         async def request(program: Program) -> None:
             try:
                 answers.append(await share.run(lambda: program.thread, wait=partial(waits.of, program)))
             except InterruptedError as error:
                 answers.append(error.errno)
+            is_answered.set()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(waits.run)
@@ -163,8 +179,7 @@ def test_only_the_requests_of_a_program_that_is_told_to_end_stop_waiting() -> No
                 await wait_all_tasks_blocked()
                 requests.start_soon(request, Program(process.pid))
                 requests.start_soon(request, Program(os.getpid()))
-                while not answers:
-                    await trio.sleep(0)
+                await is_answered.wait()
                 assert answers == [errno.EINTR]
                 is_over.set()
             assert answers == [errno.EINTR, os.getpid()]
@@ -173,6 +188,7 @@ def test_only_the_requests_of_a_program_that_is_told_to_end_stop_waiting() -> No
     with stopped(BLOCKING.format([])) as process:
         process.send_signal(signal.SIGTERM)
         trio.run(main)
+    assert [record.levelname for record in caplog.records if record.exc_info] == ["ERROR"] * bool(failures)
 
 
 def test_a_process_that_is_gone_or_unknown_is_not_told_to_end() -> None:
