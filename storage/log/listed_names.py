@@ -14,7 +14,7 @@ from storage.errors import TooManySegmentsError
 from storage.files import check_may_list
 from storage.log.epochs import EPOCHS_NAME
 from storage.log.partition_metadata import PARTITION_METADATA_NAME
-from storage.segment.names import check_few_segments, is_of_segment
+from storage.segment.names import check_few_segments, parse_name
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -78,7 +78,7 @@ class ListedNames:
 
 def is_of_log(name: str) -> bool:
     """True if a name in a partition's directory is that of a file of its log, such as a reader or a recovery opens."""
-    return is_of_segment(name) or name in (EPOCHS_NAME, PARTITION_METADATA_NAME)
+    return parse_name(name) is not None or name in (EPOCHS_NAME, PARTITION_METADATA_NAME)
 
 
 def differ(one: Listing, other: Listing | None) -> bool:

@@ -77,9 +77,16 @@ class FileName:
         return FileName(self.offset, self.kind, suffix)
 
 
-@lru_cache(_KNOWN_MAX)
 def parse_name(name: str) -> FileName | None:
-    """Parse the name of a file in a partition's directory; None if it is no segment's."""
+    """Parse the name of a file in a partition's directory; None if it is no segment's.
+
+    Of a million other names most take no more than a look at one character.
+    """
+    return _parsed(name) if name[_DIGITS : _DIGITS + 1] == "." else None
+
+
+@lru_cache(_KNOWN_MAX)
+def _parsed(name: str) -> FileName | None:
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -89,13 +96,8 @@ def parse_name(name: str) -> FileName | None:
 def parsed(texts: Iterable[str]) -> Iterator[FileName]:
     """Yield those of the names in a partition's directory that are segments', parsed."""
     for text in texts:
-        if text[_DIGITS : _DIGITS + 1] == "." and (name := parse_name(text)) is not None:
+        if text[_DIGITS : _DIGITS + 1] == "." and (name := _parsed(text)) is not None:
             yield name
-
-
-def is_of_segment(text: str) -> bool:
-    """True if a name in a partition's directory is that of a segment's file or a snapshot, in place or not."""
-    return text[_DIGITS : _DIGITS + 1] == "." and parse_name(text) is not None
 
 
 def live_offsets(texts: Iterable[str], kind: Kind) -> list[int]:
