@@ -93,7 +93,7 @@ def recover_log(
 
 
 def refuse_strangers(directory: Directory) -> None:
-    """Raise `SpecialFileError` for a link, a FIFO or the like in the directory, or a foreign hard link as a log's file."""
+    """Raise `SpecialFileError` for a link, FIFO or the like of any name, or a foreign hard link as a log's file."""
     strangers = directory.strangers(is_of_log)
     if strangers:
         raise strangers[min(strangers)]
